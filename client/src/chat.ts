@@ -82,20 +82,13 @@ export function createChatClient(json: JsonSender, stream: Streamer): ChatClient
       await chat.cancel(turn.id, { ...options, timeoutMs: CANCEL_MS, retry: false }).catch(() => {})
     }
     const read = () => eventsOf(turn, events, leave, signal)
-    return {
-      get lastEventId() {
-        return events.lastEventId
-      },
-      get turnId() {
-        return turn.id
-      },
-      [Symbol.asyncIterator]: () =>
-        onAsk
-          ? answered(read(), { onAsk, request_id: begin.request_id ?? '' }, answer =>
-              chat.answer(answer, { ...options, ...(signal ? { signal } : {}) })
-            )
-          : read(),
-    }
+    const iterate = () =>
+      onAsk
+        ? answered(read(), { onAsk, request_id: begin.request_id ?? '' }, answer =>
+            chat.answer(answer, { ...options, ...(signal ? { signal } : {}) })
+          )
+        : read()
+    return chatStreamOf(events, () => turn.id, iterate)
   }
   const resumed = ({ id, request_id }: Resumed, options: ChatResumeOptions) => {
     const { onAsk: _, whenLeft: __, ...input } = options
@@ -134,21 +127,31 @@ interface OpenQuestions {
   readonly chats: readonly ChatQuestion[]
 }
 
+/** The positions of `events`, with another way to read them. */
+const chatStreamOf = (
+  events: EventStream<ChatEvent>,
+  turnId: () => string | undefined,
+  iterate: () => AsyncIterator<ChatEvent>
+): ChatStream => ({
+  get lastEventId() {
+    return events.lastEventId
+  },
+  get previousEventId() {
+    return events.previousEventId
+  },
+  get turnId() {
+    return turnId()
+  },
+  [Symbol.asyncIterator]: iterate,
+})
+
 /** Answers before the first event is read. */
 function answeredFirst(events: ChatStream, answer: () => Promise<void>): ChatStream {
   const read = async function* () {
     await answer()
     yield* events
   }
-  return {
-    get lastEventId() {
-      return events.lastEventId
-    },
-    get turnId() {
-      return events.turnId
-    },
-    [Symbol.asyncIterator]: read,
-  }
+  return chatStreamOf(events, () => events.turnId, read)
 }
 
 const answerOf = (approval: Approval) => (typeof approval === 'boolean' ? { allow: approval } : approval)

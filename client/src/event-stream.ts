@@ -6,6 +6,8 @@ import { backOff, connectionFailed, isPassing, type RetryOptions, sleep } from '
 export interface EventStream<T> extends AsyncIterable<T> {
   /** The id of the last event. A later stream continues behind it with `after`. */
   readonly lastEventId: string | undefined
+  /** The position before the last event: a stream that begins after it begins with that event. */
+  readonly previousEventId: string | undefined
 }
 
 export interface StreamLimits {
@@ -40,6 +42,9 @@ export function createEventStream<T>(source: EventSource<T>, limits: StreamLimit
     get lastEventId() {
       return reader.lastEventId
     },
+    get previousEventId() {
+      return reader.previousEventId
+    },
     [Symbol.asyncIterator]() {
       if (isRead) throw new ApiError('the stream has been read already', { code: 'REQUEST_INVALID', hint: 'Open another stream' })
       isRead = true
@@ -57,6 +62,7 @@ interface Connection {
 
 class StreamReader<T> {
   lastEventId: string | undefined
+  previousEventId: string | undefined
   readonly #source: EventSource<T>
   readonly #limits: StreamLimits
   readonly #signal: AbortSignal | undefined
@@ -101,6 +107,7 @@ class StreamReader<T> {
     const response = await this.#source.open(this.lastEventId, !this.#isConnected, signal)
     this.#isConnected = true
     for await (const { id, event, data } of framesOf(response, this.#limits, signal, ms => (connection.retryMs = ms))) {
+      this.previousEventId = this.lastEventId
       if (id !== undefined) this.lastEventId = id
       if (data === '') continue // only a position
       connection.events += 1

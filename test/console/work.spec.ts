@@ -67,6 +67,9 @@ describeWith('chromium', 'workflows and runs in the console', function () {
       'editor.tsx',
       'graph.tsx',
       'palette.tsx',
+      'dialog.tsx',
+      'chart.tsx',
+      'schema-form.tsx',
     ])
     for (const [name, size] of Object.entries(parts))
       expect(size, `KiB of ${name}`).to.be.at.most(name === 'editor.tsx' ? limits.editor : limits.page)

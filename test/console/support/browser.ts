@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { AxeBuilder } from '@axe-core/playwright'
 import { expect } from 'chai'
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { type Browser, type BrowserContext, chromium, type Page, type Request } from 'playwright-core'
 import { chromiumPath } from '../../support/needs.ts'
+import { expectListed } from './listed-paths.ts'
 
 const WORDS =
   '--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync --disable-dev-shm-usage'
@@ -22,7 +23,7 @@ export function openBrowser(): Promise<Browser> {
 /** An element that does not appear within this time fails its test, with its name. */
 const WAIT_MS = 40_000
 
-/** A page, and all that must not happen on it. */
+/** A page, and all that must not happen on it. Its end fails if it has asked for a path that the API does not have. */
 export interface Console extends AsyncDisposable {
   readonly page: Page
   readonly context: BrowserContext
@@ -47,14 +48,16 @@ export async function openConsole(
   page.setDefaultTimeout(WAIT_MS)
   const problems: string[] = []
   const requests: string[] = []
+  const paths: string[] = []
+  const { origin } = new URL(url)
   await page.addInitScript(
     "document.addEventListener('securitypolicyviolation', e => console.error('policy: ' + e.violatedDirective + ' ' + e.blockedURI))"
   )
   page.on('request', request => {
     const at = new URL(request.url())
-    if (!request.url().startsWith(new URL(url).origin) && at.protocol.startsWith('http'))
-      problems.push(`request to ${request.url()}`)
+    if (at.origin !== origin && at.protocol.startsWith('http')) problems.push(`request to ${request.url()}`)
     requests.push(`${request.method()} ${at.pathname}`)
+    if (at.origin === origin && isOfPage(request)) paths.push(at.pathname)
   })
   page.on('pageerror', error => problems.push(error.message))
   page.on('console', message => {
@@ -62,7 +65,25 @@ export async function openConsole(
     if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) problems.push(message.text())
   })
   await page.goto(url)
-  return { page, context, problems, requests, [Symbol.asyncDispose]: () => context.close() }
+  return {
+    page,
+    context,
+    problems,
+    requests,
+    async [Symbol.asyncDispose]() {
+      try {
+        await expectListed(page, paths)
+      } finally {
+        await context.close()
+      }
+    },
+  }
+}
+
+/** Whether the console itself asks. Frames of plugins ask for what they want, and get nothing. */
+function isOfPage(request: Request): boolean {
+  if (request.isNavigationRequest()) return false
+  return request.frame() === request.frame().page().mainFrame()
 }
 
 /** Fails with each rule of WCAG 2.2 AA that the page breaks, and where. */

@@ -1,4 +1,6 @@
 import type { CompletionContext } from '@codemirror/autocomplete'
+import { json } from '@codemirror/lang-json'
+import { ensureSyntaxTree } from '@codemirror/language'
 import { EditorState } from '@codemirror/state'
 import { expect } from 'chai'
 import { completionsOf } from '../page/src/complete.ts'
@@ -27,10 +29,11 @@ const SCHEMA = {
 }
 
 /** What is offered at the mark `|`. */
-function offered(text: string): readonly string[] {
+function offered(text: string, language: 'yaml' | 'json' = 'yaml'): readonly string[] {
   const pos = text.indexOf('|')
-  const state = EditorState.create({ doc: text.replace('|', '') })
-  const found = completionsOf(SCHEMA, 'yaml', { state, pos, explicit: true } as CompletionContext)
+  const state = EditorState.create({ doc: text.replace('|', ''), extensions: language === 'json' ? json() : [] })
+  ensureSyntaxTree(state, state.doc.length)
+  const found = completionsOf(SCHEMA, language, { state, pos, explicit: true } as CompletionContext)
   return (found?.options ?? []).map(({ label }) => label).toSorted()
 }
 
@@ -53,8 +56,23 @@ describe('the completion of the editor of the console', () => {
     expect(offered('nodes:\n  each:\n    do:\n      |\n    type: map')).to.deep.equal(['nodes', 'type'])
   })
 
-  it('offers nothing where the schema knows nothing, and in other languages', () => {
+  it('offers nothing where the schema knows nothing', () => {
     expect(offered('name: |')).to.deep.equal([])
     expect(offered('unknown:\n  |')).to.deep.equal([])
+    expect(offered('{ "name": | }', 'json')).to.deep.equal([])
+    expect(offered('|', 'json')).to.deep.equal([])
+  })
+
+  it('offers the keys and values of JSON, also in a text that is not finished', () => {
+    const json = (text: string) => offered(text, 'json')
+    expect(json('{ | }')).to.deep.equal(['"name"', '"nodes"'])
+    expect(json('{ "na|')).to.deep.equal(['"name"', '"nodes"'])
+    expect(json('{ "name": "x", "|" }')).to.deep.equal(['"nodes"'])
+    expect(json('{ "nodes": { "one": { "type": | } } }')).to.deep.equal(['"fetch"', '"map"'])
+    expect(json('{ "nodes": { "one": { "type": "fe|')).to.deep.equal(['"fetch"', '"map"'])
+    expect(json('{ "nodes": { "one": { "type": "fetch", | } } }')).to.deep.equal(['"retry"', '"url"'])
+    expect(json('{ "nodes": { "one": { "type": "fetch", "retry": | } } }')).to.deep.equal(['false', 'true'])
+    const inner = '"do": { "nodes": { "inner": { "type": "fetch", "|" } } }'
+    expect(json(`{ "nodes": { "each": { "type": "map", ${inner} } } }`)).to.deep.equal(['"retry"', '"url"'])
   })
 })

@@ -71,6 +71,8 @@ interface Group {
   errors: number
   input: number
   output: number
+  /** Of the calls of models with a price. */
+  cost: number | undefined
   size: number
   readonly models: Set<string>
   conversation: string | undefined
@@ -224,6 +226,7 @@ const newGroup = (principal: string, since: number): Group => ({
   errors: 0,
   input: 0,
   output: 0,
+  cost: undefined,
   size: 0,
   models: new Set(),
   conversation: undefined,
@@ -234,7 +237,7 @@ const newGroup = (principal: string, since: number): Group => ({
 
 /** The sums are those of one root: the next one of the same trace begins anew. */
 function restart(group: Group): void {
-  Object.assign(group, { count: 0, errors: 0, input: 0, output: 0, size: 0 })
+  Object.assign(group, { count: 0, errors: 0, input: 0, output: 0, cost: undefined, size: 0 })
 }
 
 const numberOf = (value: unknown) => (typeof value === 'number' ? value : 0)
@@ -247,6 +250,8 @@ function sumUp(group: Group, { status, attributes }: Span): void {
   if (model !== undefined) {
     group.input += numberOf(attributes['gen_ai.usage.input_tokens'])
     group.output += numberOf(attributes['gen_ai.usage.output_tokens'])
+    const cost = attributes['svc.cost']
+    if (typeof cost === 'number') group.cost = (group.cost ?? 0) + cost
     if (group.models.size < MOST_MODELS) group.models.add(model)
   }
   group.conversation ??= textOf(attributes['gen_ai.conversation.id'])
@@ -276,6 +281,7 @@ function rootOf(root: Span, group: Group, worker: string): RootRecord {
     models: [...group.models],
     input: group.input,
     output: group.output,
+    ...(group.cost === undefined ? {} : { cost: group.cost }),
     spans: group.count,
     errors: group.errors,
     size: group.size,

@@ -79,6 +79,7 @@ const root = object(
     plugin: STRING,
     models: { type: 'array', items: STRING },
     usage: object({ input_tokens: INTEGER, output_tokens: INTEGER }),
+    cost: { type: ['number', 'null'], description: 'By models.prices, in their currency; null if no model had a price.' },
     spans: INTEGER,
     errors: INTEGER,
   },
@@ -99,8 +100,9 @@ const span = object(
     attributes,
     events: { type: 'array', items: object({ name: STRING, time_unix_nano: NANOS, attributes }) },
     plugin: STRING,
+    cost: { type: 'number', description: 'Of a call of a model with a price, and of a turn: the sum of its calls.' },
   },
-  ['parent_span_id', 'end_time_unix_nano', 'duration_ms']
+  ['parent_span_id', 'end_time_unix_nano', 'duration_ms', 'cost']
 )
 
 const ok = (description: string, schema: JsonSchema) => ({ '200': { description, schema } })
@@ -212,6 +214,7 @@ function rootWire(record: RootRecord) {
     plugin,
     models,
     usage: { input_tokens: record.input, output_tokens: record.output },
+    cost: record.cost ?? null,
     spans: record.spans,
     errors: record.errors,
   }
@@ -232,5 +235,6 @@ function spanWire(trace: string, { s, p, n, k = 'internal', a, e, f, x = {}, v =
     attributes: { ...x, ...c },
     events: v.map(eventWire),
     plugin: g,
+    ...(typeof x['svc.cost'] === 'number' ? { cost: x['svc.cost'] } : {}),
   }
 }

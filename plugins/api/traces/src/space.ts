@@ -45,6 +45,8 @@ export interface RootRecord {
   readonly models: readonly string[]
   readonly input: number
   readonly output: number
+  /** Absent if no model had a price. */
+  readonly cost?: number
   readonly spans: number
   readonly errors: number
   /** Characters of its spans as JSON. */

@@ -55,12 +55,24 @@ describe('the collector of traces', () => {
           'gen_ai.response.model': 'm',
           'gen_ai.usage.input_tokens': 10,
           'gen_ai.usage.output_tokens': 2,
+          'svc.cost': 0.25,
         },
       })
-    const turn = spanOf(7, 4, { attributes: { 'gen_ai.conversation.id': 'conv', 'gen_ai.usage.input_tokens': 20 } })
+    const turn = spanOf(7, 4, {
+      attributes: { 'gen_ai.conversation.id': 'conv', 'gen_ai.usage.input_tokens': 20, 'svc.cost': 0.5 },
+    })
     request(7, {}, [model(2), model(3), turn, spanOf(7, 5, { status: 'error', reason: 'X' })])
     expect(roots).to.have.length(1)
-    expect(roots[0]).to.include({ input: 20, output: 4, spans: 5, errors: 1, conversation: 'conv', status: 'unset', end: 2_000 })
+    expect(roots[0]).to.include({
+      input: 20,
+      output: 4,
+      cost: 0.5,
+      spans: 5,
+      errors: 1,
+      conversation: 'conv',
+      status: 'unset',
+      end: 2_000,
+    })
     expect(roots[0]!.models).to.deep.equal(['m'])
     expect(stored.get(keyOf(hex(7, 32), hex(1, 16)))).to.have.length(5)
   })

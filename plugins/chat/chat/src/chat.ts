@@ -316,13 +316,14 @@ class TurnRun {
     } else void events.publish(status === 'completed' ? TurnCompleted : TurnCancelled, data, this.#ctx)
   }
 
-  #endSpan({ status, provider, model, usage }: TurnEnd) {
+  #endSpan({ status, provider, model, usage, cost }: TurnEnd) {
     const span = this.#span
     span.set({
       'gen_ai.provider.name': provider,
       'gen_ai.request.model': model,
       'gen_ai.usage.input_tokens': usage.input,
       'gen_ai.usage.output_tokens': usage.output,
+      'svc.cost': cost,
       'svc.turn.status': status,
     })
     span.content(() => ({

@@ -332,7 +332,7 @@ export class ModelCallRun implements AsyncIterableIterator<ModelCallEvent, undef
       : await this.#services.hooks.modelFailed({ ...this.#call, failure, message }, this.#ctx)
     await this.#settle()
     const call = this.#call
-    this.#report('failed', failure)
+    const cost = await this.#report('failed', failure)
     this.#failed.push(who)
     const waitMs = recovery?.waitMs ?? 0
     if (!recovery || this.#failed.length >= TRIES || performance.now() + waitMs >= this.#limits.until)
@@ -340,7 +340,7 @@ export class ModelCallRun implements AsyncIterableIterator<ModelCallEvent, undef
     this.#publishRecovery(call, recovery)
     // a call that failed after its finish event has already reported usage
     this.#spent = sumOf(this.#spent, this.#answer.usage)
-    this.#cost = await this.#costSoFar()
+    this.#cost = cost
     this.#answer = this.#answer.renewed()
     if (waitMs > 0) await pause(waitMs, this.#ctx.signal)
     if (!('model' in recovery)) return
@@ -378,9 +378,8 @@ export class ModelCallRun implements AsyncIterableIterator<ModelCallEvent, undef
   async #finish(status: ModelCallEnd['status'], reason?: unknown): Promise<ModelCallEnd> {
     this.#reading?.close()
     if (status !== 'completed') await this.#settle()
-    this.#report(status)
+    const cost = await this.#report(status)
     const answer = this.#answer
-    const cost = await this.#costSoFar()
     const { provider, model } = this.#who
     const hasMessage = status === 'completed' || answer.any
     return (this.#end = {
@@ -400,18 +399,30 @@ export class ModelCallRun implements AsyncIterableIterator<ModelCallEvent, undef
     })
   }
 
-  /** The cost of all attempts, with the current one. An answer of a tap costs nothing. */
-  async #costSoFar(): Promise<number | undefined> {
+  /** The cost of the current attempt, if its model has a price. An answer of a tap costs nothing. */
+  async #attemptCost(): Promise<number | undefined> {
     const { prices, lasting } = this.#services
-    if (!prices || this.#answered || !this.#request) return this.#cost
-    const cost = await prices.cost(this.#who, this.#answer.usage, { ...this.#ctx, signal: lasting.signal })
+    if (!prices || this.#answered || !this.#request) return undefined
+    return prices.cost(this.#who, this.#answer.usage, { ...this.#ctx, signal: lasting.signal })
+  }
+
+  /** Reports the end of the current attempt, and returns the cost of all attempts so far. */
+  async #report(status: ModelCallEnd['status'], failure?: ModelFailure): Promise<number | undefined> {
+    const call = this.#call
+    this.#call = undefined
+    const span = this.#span
+    this.#span = undefined
+    const done = call && this.#publishDone(call, status, failure)
+    let cost: number | undefined
+    try {
+      cost = await this.#attemptCost()
+    } finally {
+      if (done && span?.isRecording) endSpan(span, done, this.#answer, cost)
+    }
     return cost === undefined ? this.#cost : cost + (this.#cost ?? 0)
   }
 
-  #report(status: ModelCallEnd['status'], failure?: ModelFailure) {
-    const call = this.#call
-    if (!call) return
-    this.#call = undefined
+  #publishDone(call: ModelCall, status: ModelCallEnd['status'], failure?: ModelFailure): ModelDone {
     const events = failure ? undefined : this.#answer.events()
     const done: ModelDone = {
       ...call,
@@ -424,8 +435,7 @@ export class ModelCallRun implements AsyncIterableIterator<ModelCallEvent, undef
     }
     void this.#services.hooks.modelDone(done, this.#ctx)
     this.#publish(done, status)
-    if (this.#span?.isRecording) endSpan(this.#span, done, this.#answer)
-    this.#span = undefined
+    return done
   }
 
   #publish({ usage, durationMs, failure, ...call }: ModelDone, status: ModelCallEnd['status']): void {
@@ -458,7 +468,7 @@ const eventData = ({ turn, selected, kind, round, attempt }: ModelCall) => ({
 })
 
 /** Ends the span of an attempt, with the attributes of OpenTelemetry's conventions for generative AI. */
-function endSpan(span: OpenSpan, done: ModelDone, answer: Answer) {
+function endSpan(span: OpenSpan, done: ModelDone, answer: Answer, cost: number | undefined) {
   const { selected, request, usage, kind, failure } = done
   span.set({
     'gen_ai.operation.name': kind === 'embed' ? 'embeddings' : 'chat',
@@ -472,6 +482,7 @@ function endSpan(span: OpenSpan, done: ModelDone, answer: Answer) {
     'gen_ai.usage.output_tokens': usage.output,
     'gen_ai.usage.cache_read.input_tokens': usage.cached,
     'gen_ai.response.time_to_first_chunk': done.firstMs > 0 ? done.firstMs / 1_000 : undefined,
+    'svc.cost': cost,
     'svc.model.round': done.round,
     'svc.model.attempt': done.attempt,
     'svc.turn.id': done.turn,

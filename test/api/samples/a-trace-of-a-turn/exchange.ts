@@ -4,10 +4,10 @@ const ID = '0af7651916cd43dd8448eb211c80319c'
 const PARENT = 'b7ad6b7169203331'
 
 export default exchange({
-  rule: 'keeps a trace of each turn, in the trace of the client, and lists and reads it as soon as the request has ended',
+  rule: 'keeps a trace of each turn with its cost, in the trace of the client, and lists and reads it as soon as the request has ended',
   source: 'console.md 3, traces',
   alone: true,
-  config: { traces: { enabled: true } },
+  config: { traces: { enabled: true }, models: { prices: { 'local/local-1': { input: 1, output: 2 } } } },
   steps: [
     {
       request: {
@@ -33,6 +33,7 @@ export default exchange({
             request_id: 'traced',
             models: ['local-1'],
             usage: { input_tokens: any('integer'), output_tokens: any('integer') },
+            cost: any('number'),
           },
         ],
         next_cursor: null,
@@ -49,6 +50,7 @@ export default exchange({
           kind: 'client',
           start_time_unix_nano: matching(/^\d{19}$/),
           status: { code: 'unset' },
+          cost: any('number'),
           plugin: '@svc/plugin-model-calls',
         }),
         next_cursor: null,

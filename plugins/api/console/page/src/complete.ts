@@ -1,8 +1,6 @@
 import type { Completion, CompletionContext, CompletionResult } from '@codemirror/autocomplete'
-
-type Node = Readonly<Record<string, unknown>>
-
-const isNode = (value: unknown): value is Node => typeof value === 'object' && value !== null && !Array.isArray(value)
+import { jsonCompletionsOf } from './complete-json.ts'
+import { isNode, memberOf, type Node, textOf, whole } from './json-schema.ts'
 
 const INDENT = /^(\s*)((?:-\s+)*)/
 const KEY = /^["']?([\w.$-]+)["']?\s*:(?:\s+(.*))?$/
@@ -58,39 +56,6 @@ function siblingsAt(lines: readonly string[], at: number, indent: number): Reado
   return found
 }
 
-const refIn = (root: Node, ref: string): unknown =>
-  ref
-    .replace(/^#\/?/, '')
-    .split('/')
-    .reduce<unknown>((value, key) => (isNode(value) ? value[key] : undefined), root)
-
-/** A schema with what its references, choices and conditions add, as far as the values beside are known. */
-function whole(root: Node, schema: unknown, values: Readonly<Record<string, string>>, depth = 0): readonly Node[] {
-  if (!isNode(schema) || depth > 8) return []
-  if (typeof schema.$ref === 'string') return whole(root, refIn(root, schema.$ref), values, depth + 1)
-  const more = [schema.allOf, schema.anyOf, schema.oneOf].flatMap(list => (Array.isArray(list) ? list : []))
-  const isMet = isNode(schema.if) && holds(schema.if, values)
-  return [schema, ...more, ...(isMet ? [schema.then] : [])].flatMap(part =>
-    part === schema ? [schema] : whole(root, part, values, depth + 1)
-  )
-}
-
-/** Whether a condition on constants is met: `{properties: {type: {const: 'tool'}}}`. */
-function holds({ properties }: Node, values: Readonly<Record<string, string>>): boolean {
-  if (!isNode(properties)) return false
-  return Object.entries(properties).every(([key, wanted]) => isNode(wanted) && values[key] === wanted.const)
-}
-
-function memberOf(schemas: readonly Node[], key: string): readonly unknown[] {
-  return schemas.flatMap(({ properties, additionalProperties, items }) => {
-    if (key === '-') return [items]
-    if (isNode(properties) && Object.hasOwn(properties, key)) return [properties[key]]
-    return isNode(additionalProperties) ? [additionalProperties] : []
-  })
-}
-
-const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
-
 const valueCompletions = (schemas: readonly Node[]): Completion[] =>
   schemas.flatMap(({ enum: values, const: only, type, description }) => {
     const all = Array.isArray(values) ? values : only === undefined ? (type === 'boolean' ? [true, false] : []) : [only]
@@ -119,9 +84,13 @@ const distinct = (options: readonly Completion[]): Completion[] => [
   ...new Map(options.map(option => [option.label, option])).values(),
 ]
 
-/** The keys and values that a schema allows at the cursor, in YAML. */
+/** The keys and values that a schema allows at the cursor. */
 export function completionsOf(schema: unknown, language: 'yaml' | 'json', context: CompletionContext): CompletionResult | null {
-  if (!isNode(schema) || language !== 'yaml') return null
+  if (!isNode(schema)) return null
+  return language === 'json' ? jsonCompletionsOf(schema, context) : yamlCompletionsOf(schema, context)
+}
+
+function yamlCompletionsOf(schema: Node, context: CompletionContext): CompletionResult | null {
   const { state, pos, explicit } = context
   const line = state.doc.lineAt(pos)
   const before = line.text.slice(0, pos - line.from)

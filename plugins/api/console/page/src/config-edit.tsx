@@ -71,7 +71,7 @@ export function EditValue({ value, etag }: EditValueProps) {
     <Card title="Change it">
       <div className="pane-in stack">
         {schema && <SchemaForm schema={schema} value={edited.value} onChange={edited.fromForm} />}
-        <JsonText label="As JSON" edited={edited} />
+        <JsonText label="As JSON" edited={edited} schema={schema} />
         <ProblemList problems={problems} />
         <Problem error={staleText(save.error) ?? save.error} />
         {save.result && (

@@ -1,14 +1,14 @@
-import { autocompletion, closeBrackets, completionKeymap } from '@codemirror/autocomplete'
+import { autocompletion, closeBrackets, closeCompletion, completionKeymap } from '@codemirror/autocomplete'
 import { defaultKeymap, history, historyKeymap } from '@codemirror/commands'
 import { json } from '@codemirror/lang-json'
 import { yaml } from '@codemirror/lang-yaml'
 import { bracketMatching, foldGutter, HighlightStyle, indentOnInput, syntaxHighlighting } from '@codemirror/language'
 import { type Diagnostic, lintGutter, lintKeymap, setDiagnostics } from '@codemirror/lint'
 import { highlightSelectionMatches, searchKeymap } from '@codemirror/search'
-import { Compartment, EditorState, type Extension } from '@codemirror/state'
+import { Annotation, Compartment, EditorState, type Extension, Prec } from '@codemirror/state'
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from '@codemirror/view'
 import { tags } from '@lezer/highlight'
-import { useEffect, useRef } from 'react'
+import { type RefObject, useEffect, useRef } from 'react'
 import { completionsOf } from './complete.ts'
 
 /** What is wrong with a text, and where. */
@@ -16,6 +16,12 @@ interface TextProblem {
   readonly message: string
   readonly line: number | null
   readonly column: number | null
+}
+
+/** A part of a text; without a length, the place of the cursor. */
+export interface Selected {
+  readonly from: number
+  readonly to: number
 }
 
 interface EditorProps {
@@ -28,6 +34,11 @@ interface EditorProps {
   /** A line to show: a new object moves there again. */
   readonly place?: { readonly line: number } | undefined
   readonly isReadOnly?: boolean
+  /** A field of a form: as high as its text, without numbers of lines. */
+  readonly isField?: boolean
+  readonly isInvalid?: boolean
+  /** What was selected in the field that it replaces, if that had the focus: known when the field is gone. */
+  readonly selected?: RefObject<Selected | undefined>
   readonly onChange?: (text: string) => void
   readonly onSave?: () => void
 }
@@ -66,26 +77,27 @@ const COLOURS = HighlightStyle.define([
   { tag: tags.comment, color: 'var(--muted)' },
 ])
 
-function extensionsOf({ label, language, isReadOnly }: EditorProps, more: Extension): Extension {
+/** A change that the reader did not make. */
+const Given = Annotation.define<true>()
+
+function extensionsOf({ label, language, isReadOnly, isField }: EditorProps, more: Extension): Extension {
   return [
-    lineNumbers(),
-    foldGutter(),
+    isField ? EditorView.lineWrapping : [lineNumbers(), foldGutter(), highlightActiveLine(), lintGutter()],
     history(),
     drawSelection(),
     indentOnInput(),
     bracketMatching(),
     closeBrackets(),
-    highlightActiveLine(),
     highlightSelectionMatches(),
-    lintGutter(),
     language === 'json' ? json() : yaml(),
     syntaxHighlighting(COLOURS),
     THEME,
     EditorState.tabSize.of(2),
     EditorState.readOnly.of(isReadOnly === true),
     // Tab moves to the next control, so that the keyboard is not caught
+    Prec.highest(keymap.of([{ key: 'Escape', run: closeCompletion, stopPropagation: true }])),
     keymap.of([...defaultKeymap, ...historyKeymap, ...searchKeymap, ...completionKeymap, ...lintKeymap]),
-    EditorView.contentAttributes.of({ 'aria-label': label, 'data-search': '', tabindex: '0' }),
+    EditorView.contentAttributes.of({ 'aria-label': label, tabindex: '0', ...(isField ? {} : { 'data-search': '' }) }),
     more,
   ]
 }
@@ -104,7 +116,7 @@ export default function Editor(props: EditorProps) {
   const view = useRef<EditorView>(null)
   const latest = useRef(props)
   latest.current = props
-  const { text, problems, place, isReadOnly = false, language } = props
+  const { text, problems, place, isReadOnly = false, isField = false, language } = props
   useEffect(() => {
     const root = box.current!.shadowRoot ?? box.current!.attachShadow({ mode: 'open' })
     const given = new Compartment()
@@ -119,21 +131,29 @@ export default function Editor(props: EditorProps) {
             override: [context => completionsOf(latest.current.schema, latest.current.language, context)],
             icons: false,
           }),
-          EditorView.updateListener.of(({ docChanged, state }) => {
-            if (docChanged) latest.current.onChange?.(state.doc.toString())
+          EditorView.updateListener.of(({ docChanged, state, transactions }) => {
+            if (docChanged && !transactions.some(change => change.annotation(Given)))
+              latest.current.onChange?.(state.doc.toString())
           }),
+          EditorView.contentAttributes.of(() => ({ 'aria-invalid': String(latest.current.isInvalid === true) })),
           keymap.of([{ key: 'Mod-s', preventDefault: true, run: () => (latest.current.onSave?.(), true) }]),
         ])
       ),
     })
     view.current = made
+    const selected = latest.current.selected?.current
+    if (selected) {
+      const { length } = made.state.doc
+      made.dispatch({ selection: { anchor: Math.min(selected.from, length), head: Math.min(selected.to, length) } })
+      made.focus()
+    }
     return () => made.destroy()
   }, [language, isReadOnly])
   useEffect(() => {
     const { current } = view
     // another text was opened: what the reader typed is this text already
     if (current && current.state.doc.toString() !== text)
-      current.dispatch({ changes: { from: 0, to: current.state.doc.length, insert: text } })
+      current.dispatch({ changes: { from: 0, to: current.state.doc.length, insert: text }, annotations: Given.of(true) })
   }, [text])
   useEffect(() => {
     const { current } = view
@@ -146,5 +166,5 @@ export default function Editor(props: EditorProps) {
     current.dispatch({ selection: { anchor: from }, effects: EditorView.scrollIntoView(from, { y: 'center' }) })
     current.focus()
   }, [place])
-  return <div className="editor" ref={box} />
+  return <div className={isField ? 'editor editor-field' : 'editor'} ref={box} />
 }

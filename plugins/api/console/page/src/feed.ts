@@ -25,6 +25,27 @@ export function onEvents(listener: (events: readonly ServerEvent[]) => void): ()
 }
 
 let position: string | undefined
+/** The position before each event, from which a stream begins with it. */
+const positions = new WeakMap<ServerEvent, string>()
+
+/** The position before an event of the feed, for a link to the event. */
+export const positionBefore = (event: ServerEvent): string | undefined => positions.get(event)
+
+/** Reads an event that came before the page was opened. Returns null if the server no longer keeps it. */
+export async function readEvent(id: string, after: string, signal: AbortSignal): Promise<ServerEvent | null> {
+  try {
+    for await (const event of client.events({}, { signal, after })) {
+      if (event.id === id) return event
+      // it begins with the number of events that are lost, or with the oldest one that the server keeps
+      if (event.type !== EVENTS_LOST) return null
+    }
+  } catch (error) {
+    if (!isApiError(error, 'CURSOR_INVALID')) throw error
+  }
+  return null
+}
+
+const EVENTS_LOST = 'svc.events_lost'
 
 /** Follows the events until the signal aborts: one stream for the whole page, none while the page is hidden. */
 export async function followEvents(signal: AbortSignal): Promise<void> {
@@ -82,6 +103,7 @@ async function read(signal: AbortSignal): Promise<void> {
   }
   for await (const event of stream) {
     position = stream.lastEventId
+    if (stream.previousEventId !== undefined) positions.set(event, stream.previousEventId)
     fresh.push(event)
     if (isPlanned) continue
     isPlanned = true

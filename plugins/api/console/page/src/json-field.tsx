@@ -1,5 +1,6 @@
-import { useId, useState } from 'react'
+import { useState } from 'react'
 import { messageOf, textIn } from './api.ts'
+import { JsonEditor } from './json-editor.tsx'
 
 interface JsonFieldProps {
   readonly name: string
@@ -8,34 +9,14 @@ interface JsonFieldProps {
   readonly rows?: number
 }
 
-/** A value as JSON. Text that is no JSON is said at once, and stops the form. */
+/** A value as JSON, in a form. Text that is no JSON is said at once; `jsonIn` throws for it. */
 export function JsonField({ name, label, value, rows = 5 }: JsonFieldProps) {
-  const id = useId()
-  const [problem, setProblem] = useState<string>()
-  const check = (field: HTMLTextAreaElement) => {
-    const found = problemIn(field.value)
-    field.setCustomValidity(found ?? '')
-    setProblem(found)
-  }
+  const [text, setText] = useState(() => JSON.stringify(value, null, 2) ?? '')
   return (
-    <label className="field">
-      <span>{label}</span>
-      <textarea
-        className="textarea code"
-        name={name}
-        rows={rows}
-        defaultValue={JSON.stringify(value, null, 2)}
-        spellCheck={false}
-        aria-describedby={problem === undefined ? undefined : id}
-        aria-invalid={problem !== undefined}
-        onChange={event => check(event.currentTarget)}
-      />
-      {problem !== undefined && (
-        <span id={id} className="bad small">
-          {problem}
-        </span>
-      )}
-    </label>
+    <>
+      <JsonEditor label={label} text={text} onChange={setText} problem={problemIn(text)} rows={[rows, 16]} />
+      <input type="hidden" name={name} value={text} />
+    </>
   )
 }
 

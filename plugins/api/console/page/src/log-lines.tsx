@@ -1,7 +1,7 @@
 import { isApiError, type QueryOf, type Schemas } from '@svc/client'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useMemo, useRef, useState } from 'react'
-import { SearchLink } from './address.tsx'
+import { SearchLink, useAddress } from './address.tsx'
 import { client } from './api.ts'
 import { Json } from './message.tsx'
 import { shortName } from './records.tsx'
@@ -18,6 +18,8 @@ interface Followed {
 }
 
 const FIRST = 500
+/** For a line of the address, which can be further back: what the server sends at most. */
+const FIRST_LINKED = 1_000
 const MOST_LINES = 5_000
 const AGAIN_MS = 1_000
 
@@ -33,14 +35,15 @@ const wait = (ms: number, signal: AbortSignal) =>
 const isPassing = (error: unknown) => isApiError(error) && (error.status === 0 || error.status === 503)
 
 /** The lines of all workers that the query selects, oldest first, and new ones as they are written. */
-function useLines(query: LogQuery): Followed {
+function useLines(query: LogQuery, first: number): Followed {
   const key = JSON.stringify(query)
+  const count = useRef(first)
   const [followed, setFollowed] = useState<Followed>({ lines: [], state: 'connecting' })
   useEffect(() => {
     const ending = new AbortController()
     const { signal } = ending
     setFollowed({ lines: [], state: 'connecting' })
-    void follow(JSON.parse(key) as LogQuery, setFollowed, signal)
+    void follow(JSON.parse(key) as LogQuery, count.current, setFollowed, signal)
     return () => ending.abort()
   }, [key])
   return followed
@@ -48,8 +51,8 @@ function useLines(query: LogQuery): Followed {
 
 type Show = (change: (before: Followed) => Followed) => void
 
-/** Reads until the signal aborts. Another connection begins with the lines of the last time that was seen. */
-async function follow(query: LogQuery, show: Show, signal: AbortSignal): Promise<void> {
+/** Reads until the signal aborts, first the last `limit` lines. Another connection begins with the lines of the last time that was seen. */
+async function follow(query: LogQuery, limit: number, show: Show, signal: AbortSignal): Promise<void> {
   let since = query.since
   let known = new Set<string>()
   for (;;) {
@@ -62,7 +65,7 @@ async function follow(query: LogQuery, show: Show, signal: AbortSignal): Promise
       show(before => ({ state: 'live', lines: [...before.lines, ...lines].slice(-MOST_LINES) }))
     }
     try {
-      const filters = { ...query, ...(since === undefined ? {} : { since }), limit: FIRST, follow: true }
+      const filters = { ...query, ...(since === undefined ? {} : { since }), limit, follow: true }
       const stream = client.stream('get', '/api/v1/logs', { query: filters, signal })
       // a log without a line says nothing: it is read as well
       frame = requestAnimationFrame(flush)
@@ -99,6 +102,17 @@ const LINE = 28
 /** A reader this near to the end stays there. */
 const NEAR = 60
 
+/** Lines have no id: the time of a line and a hash of it name it in the address. */
+const linkOf = (line: Line) => `${line.time} ${hashOf(JSON.stringify(line))}`
+const isLinked = (line: Line, link: string) => link.startsWith(`${line.time} `) && link === linkOf(line)
+
+/** FNV-1a, 32 bits. */
+function hashOf(text: string): string {
+  let hash = 0x811c9dc5
+  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
+  return (hash >>> 0).toString(36)
+}
+
 interface LogLinesProps {
   readonly query: LogQuery
   /** Fills its place, instead of a part of a page. */
@@ -107,10 +121,11 @@ interface LogLinesProps {
 
 /** The log, live: it stays at its end until the reader scrolls up. */
 export function LogLines({ query, isWhole = false }: LogLinesProps) {
-  const { lines, state, error } = useLines(query)
+  const [{ line: linked }, change] = useAddress()
+  const { lines, state, error } = useLines(query, linked === undefined ? FIRST : FIRST_LINKED)
   const box = useRef<HTMLDivElement>(null)
-  const isAtEnd = useRef(true)
-  const [opened, setOpened] = useState<Line>()
+  const isAtEnd = useRef(linked === undefined)
+  const opened = linked === undefined ? undefined : lines.find(line => isLinked(line, linked))
   const rows = useVirtualizer({
     count: lines.length,
     getScrollElement: () => box.current,
@@ -120,33 +135,56 @@ export function LogLines({ query, isWhole = false }: LogLinesProps) {
   useEffect(() => {
     if (isAtEnd.current && lines.length > 0) rows.scrollToIndex(lines.length - 1, { align: 'end' })
   }, [lines.length, rows])
+  const sought = useRef(linked)
+  useEffect(() => {
+    if (sought.current === undefined || !opened) return
+    sought.current = undefined
+    rows.scrollToIndex(lines.indexOf(opened), { align: 'center' })
+  }, [opened, lines, rows])
   const onScroll = () => {
     const { scrollTop = 0, scrollHeight = 0, clientHeight = 0 } = box.current ?? {}
     isAtEnd.current = scrollHeight - scrollTop - clientHeight < NEAR
   }
-  const shownState = state === 'live' ? 'live' : state === 'failed' ? 'stopped' : 'connecting'
+  const open = (line: Line) => change({ line: linkOf(line) })
+  const close = () => change({ line: undefined })
   return (
     <div className={isWhole ? 'log-box log-whole' : 'log-box'}>
       <p className="log-state muted small" role="status">
-        <Badge tone={state === 'live' ? 'ok' : state === 'failed' ? 'bad' : 'plain'}>{shownState}</Badge>{' '}
-        {lines.length === 1 ? '1 line' : `${lines.length} lines`}
+        <Badge tone={STATES[state][0]}>{STATES[state][1]}</Badge> {lines.length === 1 ? '1 line' : `${lines.length} lines`}
       </p>
       {error !== undefined && <Failure error={error} />}
-      {state === 'connecting' && lines.length === 0 && <Loading rows={6} />}
-      {state === 'live' && lines.length === 0 && <Empty title="No line yet">New lines appear here as they are written.</Empty>}
+      {lines.length === 0 && <NoLines state={state} />}
       {lines.length > 0 && (
         <div className="log-lines" ref={box} tabIndex={0} role="log" aria-live="off" aria-label="Log" onScroll={onScroll}>
           <ul className="events-list" style={{ height: rows.getTotalSize() }}>
             {rows.getVirtualItems().map(({ index, key, start }) => (
-              <LineRow key={key} line={lines[index]!} top={start} onOpen={setOpened} isOpen={lines[index] === opened} />
+              <LineRow key={key} line={lines[index]!} top={start} onOpen={open} isOpen={lines[index] === opened} />
             ))}
           </ul>
         </div>
       )}
-      {opened && <LineDetail line={opened} onClose={() => setOpened(undefined)} />}
+      {opened && <LineDetail line={opened} onClose={close} />}
+      {linked !== undefined && !opened && state === 'live' && <NotThere />}
     </div>
   )
 }
+
+const STATES: Readonly<Record<Followed['state'], readonly [Tone, string]>> = {
+  connecting: ['plain', 'connecting'],
+  live: ['ok', 'live'],
+  failed: ['bad', 'stopped'],
+}
+
+function NoLines({ state }: Pick<Followed, 'state'>) {
+  if (state === 'connecting') return <Loading rows={6} />
+  return state === 'live' && <Empty title="No line yet">New lines appear here as they are written.</Empty>
+}
+
+const NotThere = () => (
+  <p className="note note-flat" role="status">
+    The line of this address is not among these. <SearchLink change={{ line: undefined }}>Close</SearchLink>
+  </p>
+)
 
 interface LineRowProps {
   readonly line: Line

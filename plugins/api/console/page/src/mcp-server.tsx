@@ -243,6 +243,14 @@ export function ServerTest({ server }: { readonly server: string }) {
   )
 }
 
+const IssuerField = () => (
+  <label className="field">
+    <span>Issuer of its logins (optional)</span>
+    <input className="input" name="issuer" type="url" maxLength={2_000} placeholder="https://login.example" />
+    <span className="muted">svc logs in only there. Required if the issuer has a private address.</span>
+  </label>
+)
+
 type AddBody = BodyOf<'post', '/api/v1/mcp/servers'>
 
 /** Adds a remote server. Programs are added by the command line only, unless the configuration allows it. */
@@ -259,10 +267,12 @@ export function AddServer({ onClose }: { readonly onClose: () => void }) {
     event.preventDefault()
     const data = new FormData(event.currentTarget)
     const variable = textIn(data, 'api_key_env')
+    const issuer = textIn(data, 'issuer')
     add.run({
       name: textIn(data, 'name'),
       url: textIn(data, 'url'),
       ...(variable === '' ? {} : { api_key_env: variable }),
+      ...(issuer === '' ? {} : { oauth: { issuer } }),
     })
   }
   return (
@@ -282,6 +292,7 @@ export function AddServer({ onClose }: { readonly onClose: () => void }) {
           <input className="input" name="api_key_env" pattern="SVC_MCP_[A-Z0-9_]+" placeholder="SVC_MCP_WEATHER_KEY" />
           <span className="muted">A variable of the environment of svc whose name begins with SVC_MCP_.</span>
         </label>
+        <IssuerField />
         <p className="muted small">
           Add local programs with <code>svc mcp add</code>.
         </p>

@@ -107,14 +107,14 @@ export const runs = createRoute({
   getParentRoute: () => root,
   path: 'runs',
   validateSearch: search =>
-    textsOf(search, ['workflow', 'failure_code', 'owner', 'status', 'paused', 'id', 'tab', 'step', 'state', 'order']),
+    textsOf(search, ['workflow', 'failure_code', 'owner', 'status', 'paused', 'id', 'tab', 'step', 'state', 'order', 'sort']),
   component: lazyRouteComponent(() => import('./pages/runs.tsx'), 'Runs'),
 })
 
 export const teams = createRoute({
   getParentRoute: () => root,
   path: 'teams',
-  validateSearch: search => textsOf(search, ['team', 'status', 'tab', 'id', 'member']),
+  validateSearch: search => textsOf(search, ['team', 'status', 'tab', 'id', 'member', 'sort']),
   component: lazyRouteComponent(() => import('./pages/teams.tsx'), 'Teams'),
 })
 
@@ -156,18 +156,27 @@ const page = <P extends string, K extends string>(
 
 // the pages of administrators
 export const tools = page('tools', ['q', 'category', 'id', 'tab'], () => import('./pages/tools.tsx'), 'Tools')
-export const mcp = page('mcp', ['q', 'state', 'id', 'tab', 'request'], () => import('./pages/mcp.tsx'), 'McpServers')
+export const mcp = page('mcp', ['q', 'state', 'id', 'tab', 'request', 'line'], () => import('./pages/mcp.tsx'), 'McpServers')
 export const plugins = page('plugins', ['q', 'filter', 'id', 'tab', 'change'], () => import('./pages/plugins.tsx'), 'Plugins')
 export const providers = page('providers', ['q', 'id'], () => import('./pages/providers.tsx'), 'Providers')
-export const tokens = page('tokens', ['q'], () => import('./pages/tokens.tsx'), 'Tokens')
-export const usage = page('usage', ['range', 'metric', 'by', 'client'], () => import('./pages/usage.tsx'), 'Usage')
+export const tokens = page('tokens', ['q', 'sort'], () => import('./pages/tokens.tsx'), 'Tokens')
+export const usage = page('usage', ['range', 'metric', 'by', 'client', 'sort'], () => import('./pages/usage.tsx'), 'Usage')
 export const configuration = page(
   'configuration',
   ['q', 'source', 'section', 'id'],
   () => import('./pages/configuration.tsx'),
   'Configuration'
 )
-export const logs = page('logs', ['q', 'level', 'request', 'tab'], () => import('./pages/logs.tsx'), 'Logs')
+export const logs = createRoute({
+  getParentRoute: () => root,
+  path: 'logs',
+  validateSearch: search => ({
+    ...textsOf(search, ['q', 'level', 'request', 'tab', 'line', 'event']),
+    // a position in the events of all workers
+    ...wholeTextsOf(search, ['after']),
+  }),
+  component: lazyRouteComponent(() => import('./pages/logs.tsx'), 'Logs'),
+})
 export const webhooks = page('webhooks', ['q', 'id', 'tab', 'state'], () => import('./pages/webhooks.tsx'), 'Webhooks')
 export const doctor = page('doctor', [], () => import('./pages/doctor.tsx'), 'Doctor')
 

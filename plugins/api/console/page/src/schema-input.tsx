@@ -1,5 +1,6 @@
-import { lazy, Suspense, useState } from 'react'
+import { lazy, Suspense, useRef, useState } from 'react'
 import { messageOf } from './api.ts'
+import { JsonEditor } from './json-editor.tsx'
 import { Loading } from './states.tsx'
 
 const LazyForm = lazy(() => import('./schema-form.tsx'))
@@ -27,6 +28,8 @@ export interface EditedValue {
   readonly badText: string | undefined
   readonly fromForm: (next: unknown) => void
   readonly fromText: (next: string) => void
+  /** Whether the reader is in the text. A form that fills in defaults does not change it then. */
+  readonly setTyping: (isTyping: boolean) => void
 }
 
 const jsonOf = (value: unknown) => JSON.stringify(value, null, 2) ?? ''
@@ -36,11 +39,14 @@ export function useEditedValue(first: unknown, problemOf: (value: unknown) => st
   const [value, setValue] = useState(first)
   const [text, setText] = useState(() => jsonOf(first))
   const [badText, setBadText] = useState<string>()
+  const isTyping = useRef(false)
   return {
     value,
     text,
     badText,
+    setTyping: next => void (isTyping.current = next),
     fromForm(next) {
+      if (isTyping.current) return
       setValue(next)
       setText(jsonOf(next))
       setBadText(undefined)
@@ -66,25 +72,14 @@ interface JsonTextProps {
   readonly label: string
   readonly edited: EditedValue
   readonly rows?: readonly [least: number, most: number]
+  /** Offers keys and values while the reader types. */
+  readonly schema?: unknown
 }
 
-export const JsonText = ({ label, edited: { text, badText, fromText }, rows: [least, most] = [2, 16] }: JsonTextProps) => (
-  <label className="field">
-    <span>{label}</span>
-    <textarea
-      className="textarea mono"
-      rows={Math.min(most, Math.max(least, text.split('\n').length))}
-      spellCheck={false}
-      value={text}
-      aria-invalid={badText !== undefined}
-      onChange={event => fromText(event.target.value)}
-    />
-    {badText && (
-      <span className="problem" role="alert">
-        {badText}
-      </span>
-    )}
-  </label>
+export const JsonText = ({ edited: { text, badText, fromText, setTyping }, ...rest }: JsonTextProps) => (
+  <div onFocus={() => setTyping(true)} onBlur={() => setTyping(false)}>
+    <JsonEditor {...rest} text={text} problem={badText} onChange={fromText} />
+  </div>
 )
 
 interface SchemaInputProps {
@@ -101,7 +96,7 @@ export function SchemaInput({ schema, label, edited }: SchemaInputProps) {
   return (
     <>
       {isJson ? (
-        <JsonText label={label} edited={edited} rows={[5, 16]} />
+        <JsonText label={label} edited={edited} rows={[5, 16]} schema={schema} />
       ) : (
         <SchemaForm schema={schema} value={edited.value} onChange={edited.fromForm} />
       )}

@@ -157,6 +157,11 @@ export function durationOf(ms: number): string {
   return ms < 120_000 ? `${(ms / 1_000).toFixed(1)} s` : longDuration(Math.round(ms / 60_000))
 }
 
+const money = new Intl.NumberFormat('en', { minimumFractionDigits: 2, maximumFractionDigits: 4 })
+
+/** A cost; a dash where no model had a price. */
+export const costOf = (cost: number | null): string => (cost === null ? '–' : money.format(cost))
+
 export type Tone = 'ok' | 'warn' | 'bad' | 'plain' | 'accent'
 
 export function Badge({ tone = 'plain', children }: { readonly tone?: Tone; readonly children: ReactNode }) {

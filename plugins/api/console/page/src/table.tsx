@@ -1,18 +1,12 @@
+import type { RowData } from '@tanstack/react-table'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { type CSSProperties, type ReactNode, useEffect, useRef } from 'react'
 import { type Change, SearchLink } from './address.tsx'
 import { useRowHeight } from './density.ts'
+import { type Column, ColumnTitle, orderOf, useItemTable } from './item-table.tsx'
 import { type CursorList, ListHead, ListStates, More, moveFocus } from './list.tsx'
 
-export interface Column<Item> {
-  readonly name: string
-  readonly cell: (item: Item) => ReactNode
-  /** As in `grid-template-columns`: `minmax(0, 1fr)`, `8rem`. */
-  readonly width: string
-  readonly isNumber?: boolean
-  /** Left out where the window is narrow. */
-  readonly isWide?: boolean
-}
+export type { Column } from './item-table.tsx'
 
 interface TableProps<Item> {
   readonly name: string
@@ -22,62 +16,63 @@ interface TableProps<Item> {
   /** What a row opens: its first cell is the link. Without it, rows are text only. */
   readonly select?: ((item: Item) => Change) | undefined
   readonly isSelected?: (item: Item) => boolean
-  /** Follows the last row. */
+  /** Follows the last row: the items are a part of the list, which cannot be sorted. */
   readonly more?: ReactNode
+  /** The member of the address that has the order. Without it, the order is forgotten with the table. */
+  readonly orderIn?: string
 }
 
-const classOf = ({ isNumber, isWide }: Column<never>) => `cell${isNumber ? ' number' : ''}${isWide ? ' only-wide' : ''}`
-const templateOf = (columns: readonly Column<never>[]) => columns.map(({ width }) => width).join(' ')
+const classOf = ({ isNumber = false }: Column<never>) => (isNumber ? 'cell number' : 'cell')
 
 /** Rows of equal height. Only those near the window are in the page, however many there are. Arrow keys move through them. */
-export function Table<Item>({ name, columns, items, keyOf, select, isSelected, more }: TableProps<Item>) {
+export function Table<Item extends RowData>(props: TableProps<Item>) {
+  const { name, columns, select, isSelected, more, ...rest } = props
   const box = useRef<HTMLDivElement>(null)
   const height = useRowHeight()
-  const rows = useVirtualizer({
-    count: items.length,
+  const table = useItemTable({ ...rest, columns, isPart: Boolean(more) })
+  const { rows } = table.getRowModel()
+  const view = useVirtualizer({
+    count: rows.length,
     getScrollElement: () => box.current,
     estimateSize: () => height,
     overscan: 12,
-    getItemKey: at => keyOf(items[at]!),
+    getItemKey: at => rows[at]!.id,
   })
-  useEffect(() => rows.measure(), [rows, height])
-  const style = {
-    '--columns': templateOf(columns),
-    '--columns-narrow': templateOf(columns.filter(({ isWide }) => !isWide)),
-  } as CSSProperties
+  useEffect(() => view.measure(), [view, height])
+  const columnOf = ({ id }: { readonly id: string }) => columns[Number(id)]!
+  const widths = table.getVisibleLeafColumns().map(column => columnOf(column).width)
+  const style = { '--columns': widths.join(' ') } as CSSProperties
   return (
     <div className="table" style={style} ref={box} tabIndex={0} role="region" aria-label={name} onKeyDown={moveFocus}>
-      <div role="table" aria-label={name} aria-rowcount={items.length + 1}>
+      <div role="table" aria-label={name} aria-rowcount={rows.length + 1}>
         <div role="rowgroup" className="table-head">
-          <div role="row" aria-rowindex={1} className="table-row">
-            {columns.map((column, at) => (
-              <span key={at} role="columnheader" className={classOf(column)}>
-                {column.name}
-              </span>
-            ))}
-          </div>
+          {table.getHeaderGroups().map(({ id, headers }) => (
+            <div key={id} role="row" aria-rowindex={1} className="table-row">
+              {headers.map(one => (
+                <span key={one.id} role="columnheader" className={classOf(columnOf(one.column))} aria-sort={orderOf(one)}>
+                  <ColumnTitle header={one} />
+                </span>
+              ))}
+            </div>
+          ))}
         </div>
-        <div role="rowgroup" className="table-body" style={{ height: rows.getTotalSize() }}>
-          {rows.getVirtualItems().map(({ index, key, start }) => {
-            const item = items[index]!
+        <div role="rowgroup" className="table-body" style={{ height: view.getTotalSize() }}>
+          {view.getVirtualItems().map(({ index, key, start }) => {
+            const row = rows[index]!
             return (
               <div
                 key={key}
                 role="row"
                 aria-rowindex={index + 2}
                 className="table-row"
-                data-current={isSelected?.(item) || undefined}
+                data-current={isSelected?.(row.original) || undefined}
                 style={{ transform: `translateY(${start}px)` }}
               >
-                {columns.map((column, at) => (
-                  <span key={at} role="cell" className={classOf(column)}>
-                    {at === 0 && select ? (
-                      <SearchLink change={select(item)} className="table-link">
-                        {column.cell(item)}
-                      </SearchLink>
-                    ) : (
-                      column.cell(item)
-                    )}
+                {row.getVisibleCells().map((cell, at) => (
+                  <span key={cell.id} role="cell" className={classOf(columnOf(cell.column))}>
+                    <Linked change={at === 0 ? select?.(row.original) : undefined}>
+                      <table.FlexRender cell={cell} />
+                    </Linked>
                   </span>
                 ))}
               </div>
@@ -90,13 +85,23 @@ export function Table<Item>({ name, columns, items, keyOf, select, isSelected, m
   )
 }
 
+/** The first cell of a row that opens something. */
+const Linked = ({ change, children }: { readonly change: Change | undefined; readonly children: ReactNode }) =>
+  change ? (
+    <SearchLink change={change} className="table-link">
+      {children}
+    </SearchLink>
+  ) : (
+    children
+  )
+
 interface ListTableProps<Item> extends Omit<TableProps<Item>, 'items' | 'more'> {
   readonly list: CursorList<Item>
   readonly empty: ReactNode
 }
 
 /** A list as a table, with the states of the list. */
-export const ListTable = <Item,>({ list, empty, ...table }: ListTableProps<Item>) => (
+export const ListTable = <Item extends RowData>({ list, empty, ...table }: ListTableProps<Item>) => (
   <>
     <ListStates list={list} empty={empty} />
     {list.items.length > 0 && <Table items={list.items} {...table} more={list.hasMore && <More list={list} />} />}
@@ -112,7 +117,7 @@ interface TablePageProps<Item> extends Omit<ListTableProps<Item>, 'name'> {
 }
 
 /** A list as a table over the whole page. The selected item takes its place. Filters and selection are in the address. */
-export function TablePage<Item>({ title, actions, filters, detail, ...table }: TablePageProps<Item>) {
+export function TablePage<Item extends RowData>({ title, actions, filters, detail, ...table }: TablePageProps<Item>) {
   if (detail) return <div className="reader whole">{detail}</div>
   return (
     <div className="reader whole">

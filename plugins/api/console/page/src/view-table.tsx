@@ -59,6 +59,7 @@ export function ViewTable(props: PartProps<Part<'table'>>) {
     isNumber: format === 'number',
     // a narrow window has place for two
     isWide: at > 1,
+    sortBy: ({ data }) => sortedBy(valueAt(data, value), format),
     cell: ({ data }) => <Cell value={valueAt(data, value)} format={format} />,
   }))
   const actions = part.actions ?? []
@@ -87,6 +88,13 @@ export function ViewTable(props: PartProps<Part<'table'>>) {
       )}
     </Card>
   )
+}
+
+/** Numbers are sorted as numbers, all else by its text. */
+const sortedBy = (value: unknown, format: Part<'table'>['columns'][number]['format']) => {
+  if (value === null || value === undefined) return undefined
+  if (format !== 'number') return textOf(value)
+  return Number.isFinite(Number(value)) ? Number(value) : undefined
 }
 
 const Cell = ({ value, format }: { readonly value: unknown; readonly format: Part<'table'>['columns'][number]['format'] }) => (

@@ -1,12 +1,13 @@
 import { Link } from '@tanstack/react-router'
-import { useMemo, useState } from 'react'
-import { Chips, SearchLink, Tabs } from '../address.tsx'
-import { feed, type ServerEvent } from '../feed.ts'
+import { useQuery } from '@tanstack/react-query'
+import { useMemo } from 'react'
+import { type Change, Chips, SearchLink, Tabs, useAddress } from '../address.tsx'
+import { feed, positionBefore, readEvent, type ServerEvent } from '../feed.ts'
 import { ListHead, Search } from '../list.tsx'
 import { LogLines, type LogQuery } from '../log-lines.tsx'
 import { Json } from '../message.tsx'
 import { logs } from '../router.tsx'
-import { Badge, Empty, Failure } from '../states.tsx'
+import { Badge, Empty, Failure, Loading } from '../states.tsx'
 import { type Column, Table } from '../table.tsx'
 import { useValue } from '../value.ts'
 
@@ -74,7 +75,7 @@ function Log() {
 const nameOf = ({ type }: ServerEvent) => type.replace(/^svc\./, '')
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium', hourCycle: 'h23' })
 
-const columnsOf = (opened: string | undefined, open: (id: string) => void): readonly Column<ServerEvent>[] => [
+const columnsOf = (opened: string | undefined, open: (event: ServerEvent) => void): readonly Column<ServerEvent>[] => [
   {
     name: 'Time',
     width: '5.5rem',
@@ -88,7 +89,7 @@ const columnsOf = (opened: string | undefined, open: (id: string) => void): read
     name: 'Event',
     width: 'minmax(0, 1.2fr)',
     cell: event => (
-      <button type="button" className="link-button" onClick={() => open(event.id)} aria-expanded={event.id === opened}>
+      <button type="button" className="link-button" onClick={() => open(event)} aria-expanded={event.id === opened}>
         {nameOf(event)}
       </button>
     ),
@@ -117,17 +118,41 @@ const SelectedEvent = ({ event, onClose }: { readonly event: ServerEvent; readon
   </section>
 )
 
+const CLOSED: Change = { event: undefined, after: undefined }
+
+/** The event of the address, which can be older than the page. */
+function OpenedEvent({ id, after }: { readonly id: string; readonly after: string | undefined }) {
+  const [, change] = useAddress()
+  const known = useValue(feed).events.find(event => event.id === id)
+  const read = useQuery({
+    queryKey: ['event', id, after],
+    queryFn: ({ signal }) => (after === undefined ? null : readEvent(id, after, signal)),
+    enabled: known === undefined,
+    staleTime: Number.POSITIVE_INFINITY,
+  })
+  const event = known ?? read.data
+  const close = () => change(CLOSED)
+  if (event) return <SelectedEvent event={event} onClose={close} />
+  if (read.error) return <Failure error={read.error} onRetry={() => void read.refetch()} />
+  if (read.isPending) return <Loading rows={3} />
+  return (
+    <p className="note note-flat" role="status">
+      The server no longer keeps the event of this address. <SearchLink change={CLOSED}>Close</SearchLink>
+    </p>
+  )
+}
+
 function Events() {
-  const { q, request } = logs.useSearch()
+  const { q, request, event: opened, after } = logs.useSearch()
+  const [, change] = useAddress()
   const { events, state, error } = useValue(feed)
-  const [opened, setOpened] = useState<string>()
+  const open = (event: ServerEvent) => change({ event: event.id, after: positionBefore(event) })
   const words = q?.toLowerCase()
   const shown = events.filter(
     event =>
       (request === undefined || event.requestid === request) &&
       (words === undefined || `${event.type} ${event.subject} ${event.principal}`.toLowerCase().includes(words))
   )
-  const open = shown.find(({ id }) => id === opened)
   return (
     <>
       {state === 'failed' && <Failure error={new Error(error ?? 'The stream of events has stopped.')} />}
@@ -137,9 +162,9 @@ function Events() {
         </Empty>
       )}
       {shown.length > 0 && (
-        <Table name="Events, newest first" items={shown} keyOf={event => event.id} columns={columnsOf(opened, setOpened)} />
+        <Table name="Events, newest first" items={shown} keyOf={event => event.id} columns={columnsOf(opened, open)} />
       )}
-      {open && <SelectedEvent event={open} onClose={() => setOpened(undefined)} />}
+      {opened !== undefined && <OpenedEvent key={opened} id={opened} after={after} />}
     </>
   )
 }

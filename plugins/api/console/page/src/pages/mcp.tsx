@@ -15,6 +15,7 @@ import { LogLines } from '../log-lines.tsx'
 const AddServer = lazy(() => import('../mcp-server.tsx').then(({ AddServer }) => ({ default: AddServer })))
 const ServerTools = lazy(() => import('../mcp-server.tsx').then(({ ServerTools }) => ({ default: ServerTools })))
 const ServerTest = lazy(() => import('../mcp-server.tsx').then(({ ServerTest }) => ({ default: ServerTest })))
+const ServerLogin = lazy(() => import('../mcp-login.tsx').then(({ ServerLogin }) => ({ default: ServerLogin })))
 
 type Server = Schemas['McpServer']
 
@@ -159,12 +160,13 @@ function View({ server, tab, mayChange }: ViewProps) {
     return <ServerTools server={server.name} isChanges={tab === 'changes'} mayApprove={mayChange} />
   if (tab === 'test' && mayChange) return <ServerTest server={server.name} />
   if (tab === 'log') return <Log server={server} />
-  return <State server={server} />
+  return <State server={server} mayChange={mayChange} />
 }
 
-function State({ server }: { readonly server: Server }) {
+function State({ server, mayChange }: Pick<ViewProps, 'server' | 'mayChange'>) {
   return (
     <div className="pane">
+      {server.state === 'needs_auth' && mayChange && <ServerLogin server={server.name} />}
       {server.last_error && (
         <Failure error={Object.assign(new Error(server.last_error.message), { code: server.last_error.class })} />
       )}

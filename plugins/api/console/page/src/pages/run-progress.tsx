@@ -77,8 +77,11 @@ const STATES = [
 ] as const
 
 const depthOf = ({ step }: Step) => Math.min(6, Math.floor(step.split('/').length / 2))
-const durationIn = ({ started_at: from, finished_at: to }: Step) =>
-  to === null ? '–' : durationOf(Date.parse(to) - Date.parse(from))
+const msOf = ({ started_at: from, finished_at: to }: Step) => (to === null ? null : Date.parse(to) - Date.parse(from))
+const durationIn = (step: Step) => {
+  const ms = msOf(step)
+  return ms === null ? '–' : durationOf(ms)
+}
 
 const COLUMNS: readonly Column<Step>[] = [
   {
@@ -88,8 +91,8 @@ const COLUMNS: readonly Column<Step>[] = [
   },
   { name: 'State', width: '6.5rem', cell: step => <StepBadge status={step.status} /> },
   { name: 'Type', width: 'minmax(0, 1fr)', isWide: true, cell: step => <span className="muted">{step.type}</span> },
-  { name: 'Attempts', width: '4.5rem', isNumber: true, isWide: true, cell: step => step.attempts },
-  { name: 'Duration', width: '5rem', isNumber: true, cell: durationIn },
+  { name: 'Attempts', width: '4.5rem', isNumber: true, isWide: true, sortBy: step => step.attempts, cell: step => step.attempts },
+  { name: 'Duration', width: '5rem', isNumber: true, sortBy: msOf, cell: durationIn },
 ]
 
 /** Beside the selected step. */
@@ -123,6 +126,7 @@ function StepList({ steps: { steps, state, error } }: { readonly steps: RunSteps
           columns={selected === undefined ? COLUMNS : NARROW_COLUMNS}
           items={shown}
           keyOf={step => step.step}
+          orderIn="sort"
           select={step => ({ step: step.step })}
           isSelected={step => step.step === selected}
         />

@@ -8,7 +8,7 @@ import { Back } from '../list.tsx'
 import { Json, Text, Tool } from '../message.tsx'
 import { teams } from '../router.tsx'
 import { SearchLink } from '../address.tsx'
-import { Badge, Count, durationOf, Empty, Failure, Loading, Time, Title, type Tone } from '../states.tsx'
+import { Badge, costOf, Count, durationOf, Empty, Failure, Loading, Time, Title, type Tone } from '../states.tsx'
 
 type Tree = ReplyOf<'get', '/api/v1/teams/runs/{id}'>
 type Member = Tree['members'][number]
@@ -25,11 +25,6 @@ const TONES: Readonly<Record<string, Tone>> = {
 }
 
 export const TeamStatus = ({ status }: { readonly status: string }) => <Badge tone={TONES[status] ?? 'plain'}>{status}</Badge>
-
-const money = new Intl.NumberFormat('en', { minimumFractionDigits: 2, maximumFractionDigits: 4 })
-
-/** A cost; a dash where no model had a price. */
-export const costOf = (cost: number | null): string => (cost === null ? '–' : money.format(cost))
 
 /** Reads the run again with each event of its workflow run, at most so often. */
 const FRESHEN_MS = 500

@@ -8,9 +8,9 @@ import { useFreshening } from '../fresh.ts'
 import { Back, filtersOf, ListHead, Refresh, TextFilter, useCursorList } from '../list.tsx'
 import { Buttons, Facts, Panel, useMe } from '../parts.tsx'
 import { teams } from '../router.tsx'
-import { Badge, Count, Empty, Failure, Loading, Time, Title } from '../states.tsx'
+import { Badge, costOf, Count, Empty, Failure, Loading, Time, Title } from '../states.tsx'
 import { type Column, ListTable, Table } from '../table.tsx'
-import { costOf, TeamRunView, TeamStatus } from './team-run.tsx'
+import { TeamRunView, TeamStatus } from './team-run.tsx'
 
 type TeamRun = ReplyOf<'get', '/api/v1/teams/runs'>['runs'][number]
 type Team = ReplyOf<'get', '/api/v1/teams'>['teams'][number]
@@ -38,8 +38,8 @@ const RUN_COLUMNS: readonly Column<TeamRun>[] = [
 ]
 
 const TEAM_COLUMNS: readonly Column<Team>[] = [
-  { name: 'Team', width: 'minmax(7rem, 1fr)', cell: team => team.name },
-  { name: 'Formation', width: '7rem', cell: team => team.formation ?? '–' },
+  { name: 'Team', width: 'minmax(7rem, 1fr)', sortBy: team => team.name, cell: team => team.name },
+  { name: 'Formation', width: '7rem', sortBy: team => team.formation, cell: team => team.formation ?? '–' },
   { name: 'Members', width: 'minmax(0, 1.4fr)', isWide: true, cell: team => team.members.join(', ') },
   { name: 'About', width: 'minmax(0, 2fr)', isWide: true, cell: team => <span className="muted">{team.description}</span> },
   {
@@ -138,6 +138,7 @@ function TeamList() {
         list={list}
         columns={TEAM_COLUMNS}
         keyOf={team => team.name}
+        orderIn="sort"
         select={team => ({ id: team.name })}
         empty={
           <Empty title="No teams">
@@ -152,8 +153,13 @@ function TeamList() {
 type Member = ReplyOf<'get', '/api/v1/teams/{name}'>['members'][number]
 
 const MEMBER_COLUMNS: readonly Column<Member>[] = [
-  { name: 'Member', width: 'minmax(6rem, 1fr)', cell: member => member.name },
-  { name: 'Role', width: 'minmax(0, 1.4fr)', cell: member => (member.lead ? `${member.role} (lead)` : member.role) },
+  { name: 'Member', width: 'minmax(6rem, 1fr)', sortBy: member => member.name, cell: member => member.name },
+  {
+    name: 'Role',
+    width: 'minmax(0, 1.4fr)',
+    sortBy: member => member.role,
+    cell: member => (member.lead ? `${member.role} (lead)` : member.role),
+  },
   { name: 'Goal', width: 'minmax(0, 2.4fr)', isWide: true, cell: member => <span className="muted">{member.goal}</span> },
   { name: 'Profile', width: '7rem', isWide: true, cell: member => member.profile ?? '–' },
   { name: 'Tools', width: 'minmax(0, 1fr)', isWide: true, cell: member => member.tools?.join(', ') ?? 'of its mode' },
@@ -195,7 +201,7 @@ function TeamView({ name }: { readonly name: string }) {
               {problem.message}
             </p>
           ))}
-          <Table name="Members" columns={MEMBER_COLUMNS} items={data.members} keyOf={member => member.name} />
+          <Table name="Members" columns={MEMBER_COLUMNS} items={data.members} keyOf={member => member.name} orderIn="sort" />
         </>
       )}
     </>

@@ -40,16 +40,29 @@ export function Tokens() {
   const current = useValue(session)
   const mayChange = current.state === 'in' && allows(current.me, 'admin')
   const columns: readonly Column<Token>[] = [
-    { name: 'Holder', width: 'minmax(0, 1.2fr)', cell: ({ name }) => <strong>{name}</strong> },
+    { name: 'Holder', width: 'minmax(0, 1.2fr)', sortBy: ({ name }) => name, cell: ({ name }) => <strong>{name}</strong> },
     { name: 'Scopes', width: 'minmax(0, 1.3fr)', cell: ({ scopes }) => scopes.join(' ') },
     {
       name: 'Last used',
       width: '7rem',
       isWide: true,
+      sortBy: token => token.last_used_at,
       cell: token => (token.last_used_at ? <Time at={token.last_used_at} /> : 'never'),
     },
-    { name: 'Created', width: '7rem', isWide: true, cell: token => <Time at={token.created_at} /> },
-    { name: 'Expires', width: '8rem', isWide: true, cell: token => <Expiry at={token.expires_at} /> },
+    {
+      name: 'Created',
+      width: '7rem',
+      isWide: true,
+      sortBy: token => token.created_at,
+      cell: token => <Time at={token.created_at} />,
+    },
+    {
+      name: 'Expires',
+      width: '8rem',
+      isWide: true,
+      sortBy: token => token.expires_at,
+      cell: token => <Expiry at={token.expires_at} />,
+    },
     ...(mayChange
       ? [{ name: 'Change', width: '5.5rem', cell: (token: Token) => <Revoke token={token} /> } satisfies Column<Token>]
       : []),
@@ -62,6 +75,7 @@ export function Tokens() {
       list={list}
       columns={columns}
       keyOf={token => token.id}
+      orderIn="sort"
       empty={
         q === undefined ? (
           <Empty title="No tokens">Create one for each person and each program that uses this server.</Empty>

@@ -7,7 +7,7 @@ import { client } from '../api.ts'
 import { Back, filtersOf, ListPage, Refresh, Search, TextFilter, useCursorList, useWhole } from '../list.tsx'
 import { Json } from '../message.tsx'
 import { traces } from '../router.tsx'
-import { Badge, Count, durationOf, Empty, Failure, Loading, Time, type Tone } from '../states.tsx'
+import { Badge, costOf, Count, durationOf, Empty, Failure, Loading, Time, type Tone } from '../states.tsx'
 import { parsed, spanResult, textsOf } from '../tool-value.ts'
 import { visible } from '../visible-text.ts'
 
@@ -92,6 +92,7 @@ function Entry({ item }: { readonly item: Listed }) {
         <span>
           <Count value={item.spans} /> {item.spans === 1 ? 'span' : 'spans'}
         </span>
+        {item.cost !== null && <span>cost {costOf(item.cost)}</span>}
         {item.models.length > 0 && <span className="clip">{item.models.join(', ')}</span>}
       </span>
     </>
@@ -143,6 +144,7 @@ function TraceHead({ roots: [root] }: { readonly roots: readonly Listed[] }) {
               <Count value={tokens} /> tokens
             </>
           )}
+          {root.cost !== null && ` · cost ${costOf(root.cost)}`}
           {' · '}
           {root.principal}
         </p>
@@ -328,7 +330,7 @@ function SpanResult({ span: { attributes, plugin, span_id: id } }: { readonly sp
 }
 
 function SpanDetail({ span }: { readonly span: Span }) {
-  const { name, plugin, kind, status, attributes, events, duration_ms: duration } = span
+  const { name, plugin, kind, status, attributes, events, duration_ms: duration, cost } = span
   return (
     <section className="span-detail" aria-label="The selected span">
       <div className="row">
@@ -337,6 +339,7 @@ function SpanDetail({ span }: { readonly span: Span }) {
         <span className="muted small">
           {plugin}
           {duration !== undefined && `, ${durationOf(duration)}`}
+          {cost !== undefined && `, cost ${costOf(cost)}`}
         </span>
       </div>
       <Json

@@ -4,6 +4,7 @@ import { lazy, Suspense, useMemo, type FormEvent } from 'react'
 import { Chips, useAddress } from '../address.tsx'
 import { allows, client, session, textIn } from '../api.ts'
 import { useFreshening } from '../fresh.ts'
+import { type Column, ColumnTitle, orderOf, useItemTable } from '../item-table.tsx'
 import { Card } from '../parts.tsx'
 import { usage } from '../router.tsx'
 import { Badge, Count, durationOf, Empty, Failure, Loading, Time, Title } from '../states.tsx'
@@ -118,55 +119,85 @@ function Rows() {
       {!data && !error && <Loading rows={5} />}
       {data?.rows.length === 0 && <Empty title="Nothing in this time">Choose a longer time.</Empty>}
       {data && data.rows.length > 0 && (
-        <div className="scroll-x" tabIndex={0} role="region" aria-label="Usage">
-          <table className="grid">
-            <thead>
-              <tr>
-                <th scope="col">{ROWS.find(([value]) => value === asked)?.[1] ?? 'Principal'}</th>
-                {COLUMNS.map(({ name }) => (
-                  <th key={name} scope="col" className="number">
-                    {name === 'Cost' && data.currency !== 'none' ? `Cost, ${data.currency}` : name}
-                  </th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {data.rows.map(row => (
-                <UsageRow key={row.name} row={row} />
-              ))}
-            </tbody>
-            <tfoot>
-              <UsageRow row={data.total} />
-            </tfoot>
-          </table>
-        </div>
+        <RowTable data={data} first={ROWS.find(([value]) => value === asked)?.[1] ?? 'Principal'} />
       )}
     </Card>
   )
 }
 
-const COLUMNS: readonly { readonly name: string; readonly valueOf: (row: Row) => number | null }[] = [
-  { name: 'Requests', valueOf: row => row.requests },
-  { name: 'Errors', valueOf: row => row.errors },
-  { name: 'Calls', valueOf: row => row.calls },
-  { name: 'Failed', valueOf: row => row.failures },
-  { name: 'Tokens in', valueOf: row => row.input_tokens },
-  { name: 'Tokens out', valueOf: row => row.output_tokens },
-  { name: 'Cached', valueOf: row => row.cached_tokens },
-  { name: 'Cost', valueOf: row => row.cost },
+interface RowTableProps {
+  readonly data: ReplyOf<'get', '/api/v1/usage'>
+  /** The title of the first column. */
+  readonly first: string
+}
+
+/** Who used what, in the order that the reader chooses. The sums are the last row in each order. */
+function RowTable({ data: { rows, total, currency }, first }: RowTableProps) {
+  const columns = useMemo(() => columnsOf(first, currency), [first, currency])
+  const table = useItemTable({ columns, items: rows, keyOf: row => row.name, orderIn: 'sort' })
+  return (
+    <div className="scroll-x" tabIndex={0} role="region" aria-label="Usage">
+      <table className="grid">
+        <thead>
+          {table.getHeaderGroups().map(({ id, headers }) => (
+            <tr key={id}>
+              {headers.map((header, at) => (
+                <th key={header.id} scope="col" className={at === 0 ? undefined : 'number'} aria-sort={orderOf(header)}>
+                  <ColumnTitle header={header} />
+                </th>
+              ))}
+            </tr>
+          ))}
+        </thead>
+        <tbody>
+          {table.getRowModel().rows.map(({ id, original }) => (
+            <UsageRow key={id} row={original} columns={columns} />
+          ))}
+        </tbody>
+        <tfoot>
+          <UsageRow row={total} columns={columns} />
+        </tfoot>
+      </table>
+    </div>
+  )
+}
+
+const NUMBERS: readonly (readonly [name: string, valueOf: (row: Row) => number | null])[] = [
+  ['Requests', row => row.requests],
+  ['Errors', row => row.errors],
+  ['Calls', row => row.calls],
+  ['Failed', row => row.failures],
+  ['Tokens in', row => row.input_tokens],
+  ['Tokens out', row => row.output_tokens],
+  ['Cached', row => row.cached_tokens],
+  ['Cost', row => row.cost],
 ]
 
-const UsageRow = ({ row }: { readonly row: Row }) => (
+const columnsOf = (first: string, currency: string): readonly Column<Row>[] => [
+  { name: first, width: 'auto', sortBy: row => row.name, cell: row => row.name },
+  ...NUMBERS.map(([name, valueOf]): Column<Row> => {
+    const isCost = name === 'Cost'
+    return {
+      name: isCost && currency !== 'none' ? `Cost, ${currency}` : name,
+      width: 'auto',
+      isNumber: true,
+      sortBy: valueOf,
+      cell(row) {
+        const value = valueOf(row)
+        return value === null ? '–' : isCost ? shortText(value) : <Count value={value} />
+      },
+    }
+  }),
+]
+
+const UsageRow = ({ row, columns: [first, ...numbers] }: { readonly row: Row; readonly columns: readonly Column<Row>[] }) => (
   <tr>
-    <th scope="row">{row.name}</th>
-    {COLUMNS.map(({ name, valueOf }) => {
-      const value = valueOf(row)
-      return (
-        <td key={name} className="number">
-          {value === null ? '–' : name === 'Cost' ? shortText(value) : <Count value={value} />}
-        </td>
-      )
-    })}
+    <th scope="row">{first?.cell(row)}</th>
+    {numbers.map(({ name, cell }) => (
+      <td key={name} className="number">
+        {cell(row)}
+      </td>
+    ))}
   </tr>
 )
 

@@ -171,7 +171,13 @@ const COLUMNS: readonly Column<Version>[] = [
     cell: ({ is_current: isCurrent, missing_types: missing }) =>
       missing.length > 0 ? <Badge tone="bad">misses {missing.join(', ')}</Badge> : isCurrent && <Badge tone="ok">current</Badge>,
   },
-  { name: 'Open runs', width: '6rem', isNumber: true, cell: version => <Count value={version.open_runs} /> },
+  {
+    name: 'Open runs',
+    width: '6rem',
+    isNumber: true,
+    sortBy: version => version.open_runs,
+    cell: version => <Count value={version.open_runs} />,
+  },
   {
     name: 'Last used',
     width: 'minmax(0, 1fr)',

@@ -1,0 +1,133 @@
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect } from 'chai'
+import type { Browser, Page } from 'playwright-core'
+import { describeWith } from '../support/needs.ts'
+import { newHome, type Service, startService } from '../support/service.ts'
+import { until } from '../support/wait.ts'
+import { expectAccessible, openBrowser, openConsole } from './support/browser.ts'
+import { writeFlows } from './support/flows.ts'
+
+const ODD = fileURLToPath(new URL('support/odd-tools.ts', import.meta.url))
+/** The text in the editor or in the plain field, and the place of the cursor in it. */
+const FOCUSED = `(() => {
+  const inner = document.activeElement.shadowRoot?.activeElement ?? document.activeElement
+  return { text: inner.value ?? inner.innerText, isEditor: inner.className.includes('cm-content'), label: inner.getAttribute('aria-label') ?? inner.innerText }
+})()`
+interface Focused {
+  readonly text: string
+  readonly isEditor: boolean
+  readonly label: string
+}
+
+describeWith('chromium', 'JSON in the console', function () {
+  this.timeout(240_000)
+  let browser: Browser
+  let home: string
+  let service: Service
+  before(async () => {
+    browser = await openBrowser()
+    home = await newHome()
+    await writeFlows(home)
+    await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [ODD], providers: { local: {} } }))
+    service = await startService({ home })
+  })
+  after(async () => {
+    await browser?.close()
+    await service?.stop()
+    await rm(home, { recursive: true, force: true })
+  })
+  const at = (path: string) => `${service.url}/console/${path}`
+  const focused = (page: Page) => page.evaluate<Focused>(FOCUSED)
+  const options = (page: Page) => page.locator('.cm-tooltip-autocomplete').getByRole('option')
+
+  it('is completed by the schema of a tool; the keyboard leaves the editor', async () => {
+    await using view = await openConsole(browser, at('tools?id=order'))
+    const { page, problems } = view
+    const json = page.getByRole('textbox', { name: 'Arguments as JSON' })
+    await page.locator('.editor-field').waitFor()
+    await json.fill('{  }')
+    await json.focus()
+    await page.keyboard.press('Control+Home')
+    for (let time = 0; time < 2; time++) await page.keyboard.press('ArrowRight')
+    await page.keyboard.press('Control+Space')
+    await options(page).first().waitFor()
+    expect(await options(page).allInnerTexts()).to.include('"who"')
+    await page.keyboard.press('Escape')
+    await options(page).first().waitFor({ state: 'detached' })
+    // keys of the page do nothing here: they are text
+    await page.keyboard.type('"wh')
+    // a key takes no offer that has just appeared
+    await options(page).filter({ hasText: '"who"' }).click()
+    await page.keyboard.type('{ "name": "g/?"')
+    await until(
+      () => page.getByLabel('Name', { exact: false }).first().inputValue(),
+      name => name === 'g/?'
+    )
+    await expectAccessible(page, 'JSON of a tool')
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('Tab')
+    expect(await focused(page)).to.include({ isEditor: false, label: 'Call the tool' })
+    await page.keyboard.press('Shift+Tab')
+    expect((await focused(page)).isEditor).to.equal(true)
+    expect(problems).to.deep.equal([])
+  })
+
+  it('is a plain field until the editor is loaded, which goes on with its text and cursor', async () => {
+    await using view = await openConsole(browser, at('overview'))
+    const { page, problems } = view
+    const released = Promise.withResolvers<void>()
+    await page.route(/\/files\/editor-/, async route => {
+      await released.promise
+      await route.continue()
+    })
+    await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
+    await page.goto(at('tools?id=order'))
+    const field = page.locator('textarea[aria-label="Arguments as JSON"]')
+    await field.fill('{ "who": { "name": "Ada" } }')
+    await field.press('Home')
+    await page.keyboard.press('ArrowRight')
+    // the space is replaced
+    await page.keyboard.press('Shift+ArrowRight')
+    released.resolve()
+    await page.locator('.editor-field').waitFor()
+    await until(
+      () => focused(page),
+      ({ isEditor }) => isEditor
+    )
+    await page.keyboard.type(' "pays": {},')
+    expect(JSON.parse((await focused(page)).text)).to.deep.equal({ pays: {}, who: { name: 'Ada' } })
+    expect(problems).to.deep.equal([])
+  })
+
+  it('is completed in a dialog, which Escape closes only when nothing is offered', async () => {
+    await using view = await openConsole(browser, at('workflows?id=steps'))
+    const { page, problems } = view
+    await page.getByRole('button', { name: 'Start a run' }).first().click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('button', { name: 'As JSON' }).click()
+    await dialog.locator('.editor-field').waitFor()
+    const json = dialog.getByRole('textbox', { name: 'Input as JSON' })
+    await json.fill('{ "fails":  }')
+    await json.press('ArrowLeft')
+    await json.press('ArrowLeft')
+    await page.keyboard.press('Control+Space')
+    await options(page).first().waitFor()
+    expect(await options(page).allInnerTexts()).to.deep.equal(['false', 'true'])
+    await page.keyboard.press('Escape')
+    await options(page).first().waitFor({ state: 'detached' })
+    expect(await dialog.count()).to.equal(1)
+    await json.fill('{ "fails": false, "who": "Ada" }')
+    await dialog.getByRole('button', { name: 'Start' }).click()
+    await page.locator('.bar').getByText('completed').waitFor()
+    await page.goto(at('workflows?id=steps'))
+    await page.getByRole('button', { name: 'Start a run' }).first().click()
+    await dialog.getByRole('button', { name: 'As JSON' }).click()
+    await dialog.locator('.editor-field').waitFor()
+    await json.focus()
+    await page.keyboard.press('Escape')
+    await dialog.waitFor({ state: 'detached' })
+    expect(problems).to.deep.equal([])
+  })
+})

@@ -1,0 +1,129 @@
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import type { Browser, Page } from 'playwright-core'
+import { describeWith } from '../support/needs.ts'
+import { newHome, post, type Service, startService } from '../support/service.ts'
+import { until } from '../support/wait.ts'
+import { openBrowser, openConsole } from './support/browser.ts'
+
+describeWith('chromium', 'links between the pages of the console', function () {
+  this.timeout(240_000)
+  let browser: Browser
+  let home: string
+  let service: Service
+  before(async () => {
+    browser = await openBrowser()
+    home = await newHome()
+    const config = { providers: { local: {} }, traces: { enabled: true }, log: { level: 'debug' } }
+    await writeFile(join(home, 'svc.config.json'), JSON.stringify(config))
+    service = await startService({ home })
+  })
+  after(async () => {
+    await browser?.close()
+    await service?.stop()
+    await rm(home, { recursive: true, force: true })
+  })
+  const at = (path: string) => `${service.url}/console/${path}`
+  const chat = (message: string, request: string) => post(`${service.url}/api/v1/chat`, { message }, { 'x-request-id': request })
+  const logOf = async (page: Page, request?: string) => {
+    await page.getByRole('heading', { name: 'Logs and events', level: 1 }).waitFor()
+    const shown = new URL(page.url()).searchParams.get('request')
+    await page.getByText(`request ${shown}`).waitFor()
+    if (request !== undefined) expect(shown).to.equal(request)
+    return shown
+  }
+
+  it('lead from a trace to the log of its request, and back', async () => {
+    await chat('Hello', 'linked-1')
+    await using view = await openConsole(browser, at('traces?request=linked-1'))
+    const { page } = view
+    await page.locator('.list-item').click()
+    await page.getByRole('link', { name: 'Log', exact: true }).click()
+    await logOf(page, 'linked-1')
+    await page.locator('.log-line').first().waitFor()
+    await page.getByRole('link', { name: 'Its trace' }).click()
+    await page.getByRole('heading', { name: 'Traces', level: 1 }).waitFor()
+    await page.locator('.list-item').waitFor()
+  })
+
+  it('lead from a reply and from an error to the log of their request', async () => {
+    await using view = await openConsole(browser, at('playground'))
+    const { page } = view
+    await page.getByLabel('Message', { exact: true }).fill('Hello')
+    await page.keyboard.press('Enter')
+    await page.getByRole('link', { name: 'log', exact: true }).click()
+    const request = await logOf(page)
+    const lines = async () =>
+      ((await (await fetch(`${service.url}/api/v1/logs?request_id=${request}`)).json()) as { lines: object[] }).lines
+    expect(await lines()).not.to.deep.equal([])
+    await page.goto(at('providers?id=nowhere'))
+    const failure = page.getByRole('alert')
+    const failed = await failure.getByRole('link').innerText()
+    await failure.getByRole('link').click()
+    await logOf(page, failed)
+    await page.locator('.log-line').first().waitFor()
+  })
+
+  it('lead from an event to all events and lines of its request', async () => {
+    await using view = await openConsole(browser, at('logs?tab=events'))
+    const { page } = view
+    await page.getByRole('region', { name: 'Events, newest first' }).or(page.getByText('Nothing has happened')).first().waitFor()
+    await chat('Hello', 'linked-2')
+    await chat('Hello', 'linked-3')
+    await page.getByRole('link', { name: 'linked-2' }).first().click()
+    await logOf(page, 'linked-2')
+    await until(
+      () => page.getByRole('link', { name: 'linked-3' }).count(),
+      count => count === 0
+    )
+    await page.getByRole('link', { name: 'Log', exact: true }).click()
+    await logOf(page, 'linked-2')
+    await page.locator('.log-line').first().waitFor()
+  })
+
+  it('open a line of the log again, far from its end', async () => {
+    await chat('Hello', 'linked-4')
+    await using view = await openConsole(browser, at('logs?request=linked-4'))
+    const { page, problems } = view
+    await page.locator('.log-line').first().getByRole('button').click()
+    const fields = page.getByRole('region', { name: 'Fields of the line' })
+    const shown = await fields.innerText()
+    const address = new URL(page.url())
+    expect(address.searchParams.get('line')).to.match(/^\d{4}-.*Z \w+$/)
+    address.searchParams.delete('request')
+    for (let time = 0; time < 30; time++) await chat('More lines', `more-${time}`)
+    await page.goto(address.href)
+    await fields.waitFor()
+    expect(await fields.innerText()).to.equal(shown)
+    await page.locator('.log-line[data-current]').waitFor()
+    await page.getByRole('region', { name: 'The selected line' }).getByRole('button', { name: 'Close' }).click()
+    await fields.waitFor({ state: 'detached' })
+    expect(page.url()).not.to.contain('line=')
+    await page.goto(at('logs?line=2020-01-01T00:00:00.000Z%20abc'))
+    await page.getByText('The line of this address is not among these.').waitFor()
+    expect(problems).to.deep.equal([])
+  })
+
+  it('open an event again that came before the page was loaded', async () => {
+    await using view = await openConsole(browser, at('logs?tab=events'))
+    const { page, problems, context } = view
+    await page.getByRole('heading', { name: 'Logs and events', level: 1 }).waitFor()
+    await chat('Hello', 'linked-5')
+    await page.getByRole('button', { name: 'turn_completed' }).first().click()
+    const event = page.getByRole('region', { name: 'The event' })
+    const shown = await event.innerText()
+    expect(page.url()).to.match(/event=.*after=/)
+    await chat('Hello', 'linked-6')
+    await page.reload()
+    await event.waitFor()
+    expect(await event.innerText()).to.equal(shown)
+    // somebody who gets the link
+    const other = await context.newPage()
+    await other.goto(page.url())
+    await other.getByRole('region', { name: 'The event' }).getByText('linked-5').waitFor()
+    await page.goto(at('logs?tab=events&event=none&after=nonsense'))
+    await page.getByText('The server no longer keeps the event of this address.').waitFor()
+    expect(problems).to.deep.equal([])
+  })
+})

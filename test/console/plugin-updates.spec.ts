@@ -1,0 +1,115 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { readLock } from '@svc/plugin-manager/set'
+import { expect } from 'chai'
+import type { Browser, Page } from 'playwright-core'
+import { runSvc } from '../support/command.ts'
+import { describeWith } from '../support/needs.ts'
+import { type Registry, startRegistry } from '../support/registry.ts'
+import { type Service, startService } from '../support/service.ts'
+import { configureFew, TIDES, type Tides, tidesTarball } from '../support/tides.ts'
+import { until } from '../support/wait.ts'
+import { openBrowser, openConsole } from './support/browser.ts'
+
+const NEEDED = ['admin-api', 'manager', 'event-feed', 'queue-store', 'jobs', 'console']
+/** A plan, and a start of the server with the change. */
+const CHANGE = { timeout: 120_000 }
+/** The setup of version 1.0.0 reaches for a host that its manifest does not name. */
+const REACHES = "fetch('https://elsewhere.example/').catch(() => {})"
+
+describeWith('bubblewrap', 'versions of plugins in the console', function () {
+  this.timeout(600_000)
+  describeWith('chromium', 'in a browser', () => {
+    let browser: Browser
+    let folder: string
+    let home: string
+    let registry: Registry
+    let service: Service
+    const publish = async (tides: Tides) => {
+      const { file, pkg } = await tidesTarball(folder, tides)
+      await registry.publish(file, pkg)
+    }
+    before(async () => {
+      browser = await openBrowser()
+      folder = await mkdtemp(join(tmpdir(), 'svc-console-versions-'))
+      home = join(folder, 'home')
+      registry = await startRegistry()
+      const npm = {
+        npm_config_registry: registry.url,
+        npm_config_cache: join(folder, 'cache'),
+        npm_config_userconfig: join(folder, 'npmrc'),
+        HOME: folder,
+      }
+      await configureFew(folder, { server: { auth: { enabled: false } } }, NEEDED)
+      await publish({ version: '1.0.0', setup: REACHES, svc: { permissions: { network: ['tides.example'] } } })
+      const options = { home, cwd: folder, env: npm }
+      const installed = await runSvc(['plugins', 'install', TIDES, '--yes'], options)
+      expect(installed.code, installed.err).to.equal(0)
+      service = await startService({ ...options, args: ['--config', join(folder, 'svc.config.json')] })
+    })
+    after(async () => {
+      await browser?.close()
+      await service?.[Symbol.asyncDispose]()
+      await registry?.[Symbol.asyncDispose]()
+      await rm(folder, { recursive: true, force: true })
+    })
+    const at = (path: string) => `${service.url}/console/${path}`
+    const versions = async () => (await readLock(home)).plugins.map(({ version }) => version)
+    const changed = async (page: Page) => {
+      await page.locator('.bar').getByText('done', { exact: true }).waitFor(CHANGE)
+      await page.getByRole('link', { name: 'Show the plugins' }).click()
+      await page.locator('.list-item', { hasText: TIDES }).click()
+    }
+
+    it('shows what a plugin was refused: each access that its manifest does not name', async () => {
+      const refused = async () => {
+        const response = await fetch(`${service.url}/api/v1/plugins/${TIDES}`)
+        return ((await response.json()) as { refusals: { network?: number } }).refusals.network ?? 0
+      }
+      await until(refused, count => count > 0)
+      await using view = await openConsole(browser, at('plugins?filter=refused'))
+      const { page, problems } = view
+      const item = page.locator('.list-item', { hasText: TIDES })
+      await item.getByText(/^\d+ refused$/).waitFor()
+      await item.click()
+      await page.getByRole('link', { name: /^Refused \d+$/ }).click()
+      const card = page.getByRole('region', { name: 'What it tried without a permission' })
+      await card.getByText('network', { exact: true }).waitFor()
+      expect(Number(await card.getByRole('definition').innerText())).to.be.greaterThan(0)
+      expect(problems).to.deep.equal([])
+    })
+
+    it('updates a plugin to its newest version with the permissions that it adds', async () => {
+      await publish({ version: '1.1.0', svc: { permissions: { network: ['tides.example', 'moon.example'] } } })
+      await using view = await openConsole(browser, at(`plugins?id=${TIDES}`))
+      const { page, problems } = view
+      await page.getByRole('button', { name: 'Update' }).click()
+      const dialog = page.getByRole('dialog', { name: `Update ${TIDES}` })
+      await dialog.getByText('1.0.0 → 1.1.0').waitFor(CHANGE)
+      await dialog.getByText('network moon.example').waitFor()
+      expect(await versions()).to.deep.equal(['1.0.0'])
+      await dialog.getByRole('button', { name: 'Allow this and update' }).click()
+      await changed(page)
+      await page.getByRole('region', { name: 'Permissions' }).getByText('moon.example').waitFor()
+      expect(await versions()).to.deep.equal(['1.1.0'])
+      expect(problems.filter(text => !/ERR_|network/i.test(text))).to.deep.equal([])
+    })
+
+    it('goes back to the version before, without the permissions that came with the update', async () => {
+      await using view = await openConsole(browser, at(`plugins?id=${TIDES}`))
+      const { page, problems } = view
+      await page.getByRole('button', { name: 'Back to 1.0.0' }).click()
+      const dialog = page.getByRole('dialog', { name: `Rollback ${TIDES}` })
+      await dialog.getByText('1.1.0 → 1.0.0').waitFor(CHANGE)
+      await dialog.getByText('No longer').waitFor()
+      await dialog.getByRole('button', { name: 'Allow this and roll back' }).click()
+      await changed(page)
+      const permissions = page.getByRole('region', { name: 'Permissions' })
+      await permissions.getByText('tides.example').waitFor()
+      expect(await permissions.getByText('moon.example').count()).to.equal(0)
+      expect(await versions()).to.deep.equal(['1.0.0'])
+      expect(problems.filter(text => !/ERR_|network/i.test(text))).to.deep.equal([])
+    })
+  })
+})
