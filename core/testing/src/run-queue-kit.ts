@@ -111,6 +111,24 @@ const giving = (opened: Opened): KitCase[] => [
     const got = await Promise.all([takeSome(queue, 15), takeSome(other, 15)])
     assert.deepEqual(got.flat().toSorted(), ids.toSorted())
   }),
+  opened('counts the due runs that wait for a worker of any node', async ({ queue, other, nodes: [near] }) => {
+    assert.equal(await queue.countDue(ctx), 0)
+    const due = now()
+    await Promise.all(['a', 'b', 'c'].map(id => put(queue, id)))
+    await put(other, 'd')
+    await put(queue, 'later', due + 600_000)
+    await queue.put({ id: 'never' }, { claim: false }, ctx)
+    await queue.put({ id: 'bound', due, affinity: near }, { claim: false }, ctx)
+    await queue.put({ id: 'grouped', due, group: { name: 'group', limit: 1 } }, { claim: false }, ctx)
+    assert.equal(await queue.countDue(ctx), 4)
+    assert.equal(await other.countDue(ctx), 4)
+    const claim = await queue.put({ id: 'mine', due }, { claim: true }, ctx)
+    assert.equal(await other.countDue(ctx), 4)
+    await queue.leave(claim!, { due: now() }, ctx)
+    assert.equal(await other.countDue(ctx), 5)
+    await other.wake('never', ctx)
+    assert.equal(await queue.countDue(ctx), 6)
+  }),
   opened('gives a run when it is due, and again after it was returned with a delay', async ({ queue, other }) => {
     await put(queue, 'a', now() + 50)
     await using taker = new Taker(other)

@@ -150,6 +150,10 @@ export class BullQueue implements RunQueue {
     return this.#entries.wake(id, ctx)
   }
 
+  countDue(ctx: CallContext): Promise<number> {
+    return this.#entries.countDue(ctx)
+  }
+
   /** Makes the runs of an ended process due. Its leases are free. */
   gone(holder: string, ctx: CallContext): Promise<void> {
     return this.#entries.gone(holder, ctx)
