@@ -121,6 +121,7 @@ export class PgBossQueue implements RunQueue {
 
   async *take(ctx: CallContext): AsyncGenerator<RunClaim, void> {
     const stop = this.#health.take()
+    let end: 'done' | 'failed' = 'done'
     try {
       for (let isQuiet = false; !ctx.signal.aborted; ) {
         const { rings } = this.#wakeup
@@ -137,8 +138,11 @@ export class PgBossQueue implements RunQueue {
         yield claim
         this.#health.idle()
       }
+    } catch (error) {
+      end = 'failed'
+      throw error
     } finally {
-      stop()
+      stop(end)
     }
   }
 
