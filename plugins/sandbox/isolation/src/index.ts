@@ -1,7 +1,7 @@
 import { definePlugin, Events, Host, systemContext } from '@svc/core'
 import { Checks, Isolation, MetricSources, NodeBus, PeerAnswers, Peers, ProcessSandbox } from '@svc/core/contracts'
 import { pluginsCheck, statesOf, familiesOf } from './plugin-status.ts'
-import type { PolicyOptions } from './policy.ts'
+import { createFirstUse } from './first-use.ts'
 import { createQuarantine, TOPIC } from './quarantine.ts'
 import { isolationConfig } from './settings.ts'
 
@@ -41,25 +41,3 @@ export default definePlugin({
 })
 
 export type { IsolationConfig } from './settings.ts'
-
-/** Creates the policy, and loads its code at the first call: most servers have no isolated plugin. */
-function createFirstUse({ onFirst, ...options }: PolicyOptions & { readonly onFirst: () => void }): Isolation & AsyncDisposable {
-  let loaded: Promise<Isolation & AsyncDisposable> | undefined
-  const policy = () => {
-    if (!loaded) onFirst()
-    return (loaded ??= import('./policy.ts').then(({ createPolicy }) => createPolicy(options)))
-  }
-  return {
-    prepare: async (request, ctx) => (await policy()).prepare(request, ctx),
-    release: async (id, ctx) => (await policy()).release(id, ctx),
-    refused: async (id, what, ctx) => (await policy()).refused(id, what, ctx),
-    look: async (id, pid, ctx) => (await policy()).look(id, pid, ctx),
-    quarantine: async (who, ctx) => (await policy()).quarantine(who, ctx),
-    async *quarantined(who, ctx) {
-      yield* (await policy()).quarantined(who, ctx)
-    },
-    async [Symbol.asyncDispose]() {
-      await (await loaded)?.[Symbol.asyncDispose]()
-    },
-  }
-}

@@ -82,7 +82,7 @@ export interface Line {
 }
 
 /** What is on its way through a line. */
-export interface Traffic {
+interface Traffic {
   /** The process of PostgreSQL. */
   readonly pid: number
   /** Statements have no answer yet. */
@@ -97,7 +97,7 @@ export interface WatchedLine extends Pick<Line, 'drop'> {
   traffic(): Traffic | undefined
 }
 
-/** Is told when lines begin to wait. */
+/** Watches lines that wait for answers. */
 interface LineWatch {
   add(line: WatchedLine): void
   busy(): void
