@@ -88,7 +88,7 @@ const undeclared = (folder: string) => {
 }
 
 /** Test support of the repository that tests of plugins import. */
-const SHARED_SUPPORT = /\/test\/support\/(bus-member|needs|hostile|mcp-crashes|plugin-folder)\.ts$/
+const SHARED_SUPPORT = /\/test\/support\/(bus-member|needs|hostile|mcp-crashes|plugin-folder|statements)\.ts$/
 const isShared = (from: string, folder: string) =>
   folder === MANAGER ? /^(\.\.\/)+(cli\/)?test\/support\/[\w-]+\.ts$/.test(from) : SHARED_SUPPORT.test(from)
 /** The one plugin with a library for the authors of plugins. */

@@ -10,6 +10,7 @@ const listener = {
   listen: () => Promise.reject(new Error('this worker does not listen')),
   keep: async () => {},
   kept: async () => undefined,
+  start: { kind: 'server' } as const,
 }
 
 /** A server with one worker, over a store that it shares with the others. */

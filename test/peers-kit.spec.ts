@@ -14,6 +14,7 @@ const listener = {
   listen: () => Promise.reject(new Error('this worker does not listen')),
   keep: async () => {},
   kept: async () => undefined,
+  start: { kind: 'server' } as const,
 }
 
 interface WorkerOptions {

@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 import { type AnySlot, type Config, get, type HostOptions, type PluginEntry } from '@svc/core'
 import { usePrecompiled } from '@svc/core/config'
 import * as contracts from '@svc/core/contracts'
-import type { IsolatedName } from '@svc/core/contracts'
+import type { QuarantinedName } from '@svc/core/contracts'
 import type { Program } from '@svc/runtime/plugin-paths'
 import { setHome } from './command-place.ts'
 import { isolateWith } from './isolate-with.ts'
@@ -25,7 +25,7 @@ const SLOTS = Object.values(contracts)
 export const hostOptions = (
   config: Config,
   home: string,
-  excluded: readonly IsolatedName[] = []
+  excluded: readonly QuarantinedName[] = []
 ): HostOptions & { readonly config: Config } => ({
   config: { ...config, plugins: placed(config.plugins, home) },
   from: [OURS],

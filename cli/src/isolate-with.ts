@@ -10,7 +10,7 @@ import {
   systemContext,
 } from '@svc/core'
 import * as contracts from '@svc/core/contracts'
-import { type IsolatedName, Isolation } from '@svc/core/contracts'
+import { type QuarantinedName, Isolation } from '@svc/core/contracts'
 import type { IsolatedRef, Prestarts } from '@svc/runtime/isolation'
 import { onlyInProcess } from './errors.ts'
 import { OURS } from './plugin-places.ts'
@@ -22,7 +22,7 @@ const isToken = (value: unknown): value is AnyService | AnySlot =>
 const TOKENS = [Host, ...Object.values(contracts).filter(isToken)]
 
 /** Runs packages in their own processes through the service `Isolation`, except those in `excluded`. Throws NOT_ISOLABLE. */
-export const isolateWith = (config: Config, excluded: readonly IsolatedName[] = []): Isolate => {
+export const isolateWith = (config: Config, excluded: readonly QuarantinedName[] = []): Isolate => {
   let shared: Prestarts | undefined
   return async ({ name, module, folder, manifest }, entry) => {
     const why = whyInProcess(manifest)

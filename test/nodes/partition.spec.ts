@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Postgres, startPostgres, startTcpProxy } from '@svc/testing/engines'
 import { expect } from 'chai'
+import type { Client } from '../support/client.ts'
 import type { History } from '../support/history.ts'
 import { describeWith } from '../support/needs.ts'
 import { beginLong, endOf, LONG_RUNS, processesIn } from '../support/node-runs.ts'
@@ -16,6 +17,12 @@ const CUT_MS = 60_000
 const [NOT_READY_MS, RESUMED_MS, BACK_MS] = [5_000, 20_000, 15_000]
 const RUNS = 10
 const CHAT = '/api/v1/chat'
+
+/** The status of /health, and what it says about the queue of runs. */
+async function queueHealth(client: Client): Promise<[number, string | undefined]> {
+  const { status, body } = await client.get('/health')
+  return [status, (body as { checks?: { run_queue?: string } }).checks?.run_queue]
+}
 
 /** A5 of the acceptance of clusters. */
 describeWith('postgres', `a node that is cut off from PostgreSQL for ${CUT_MS / 1_000} s`, () => {
@@ -58,6 +65,8 @@ describeWith('postgres', `a node that is cut off from PostgreSQL for ${CUT_MS / 
     )
     expect(since(), 'until it is not ready').to.be.below(NOT_READY_MS)
     expect(await isReady(two.url)).to.equal(true)
+    // the queue is late after 30 s; no setting of the test changes that
+    expect(await queueHealth(first!)).to.deep.equal([503, 'healthy'])
     // its answer comes when the time limits of its statements are over
     const refusing = first!.post(CHAT, { message: 'unheard' })
     await until(
@@ -76,6 +85,10 @@ describeWith('postgres', `a node that is cut off from PostgreSQL for ${CUT_MS / 
     const ends = await Promise.all(ids.map(id => endOf(two.url, id)))
     await sleep(Math.max(0, CUT_MS - since()))
     expect(await isReady(one.url)).to.equal(false)
+    expect([await queueHealth(first!), await queueHealth(second!)]).to.deep.equal([
+      [503, 'unhealthy'],
+      [200, 'healthy'],
+    ])
     proxy.heal()
     const healed = performance.now()
     await until(() => isReady(one.url), Boolean)

@@ -85,9 +85,9 @@ export async function openBusMember(
 }
 
 /** Waits until a condition holds; fails after 40 s. */
-export async function becomes(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
-  for (const end = Date.now() + 40_000; !(await holds()); await new Promise(resolve => setTimeout(resolve, 10)))
-    if (Date.now() > end) throw new Error(`${what} did not happen within 40 s`)
+export async function becomes(what: string, holds: () => boolean | Promise<boolean>, limitMs = 40_000): Promise<void> {
+  for (const end = Date.now() + limitMs; !(await holds()); await new Promise(resolve => setTimeout(resolve, 10)))
+    if (Date.now() > end) throw new Error(`${what} did not happen within ${limitMs / 1_000} s`)
 }
 
 export async function readAll(answer: AsyncIterable<unknown>): Promise<unknown[]> {

@@ -20,6 +20,12 @@ export interface IsolationRequest {
 /** One instance of a plugin. */
 export type IsolatedName = Pick<IsolationRequest, 'plugin' | 'instance'>
 
+/** A plugin to quarantine. */
+export interface QuarantinedName extends IsolatedName {
+  /** Since when it is out, in Unix milliseconds. Default: now. A release that came later holds. */
+  readonly at?: number
+}
+
 /**
  * What confines an isolated plugin: the process sandbox, Node's permission model alone, or nothing (a plugin of the program
  * itself).
@@ -68,12 +74,15 @@ export interface Isolation {
   /** Returns the resource usage of a process. `pid` is the process that was started with the command line. */
   look(id: string, pid: number, ctx: CallContext): Promise<IsolationUsage>
   /**
-   * Puts a plugin into quarantine because it died too often: no worker of this server restarts it until a reload. Resolves when
-   * all workers know.
+   * Puts this version of a plugin into quarantine because it died too often: no worker of the cluster restarts it until an operator
+   * reloads a server. Resolves when all workers know.
    */
-  quarantine(who: IsolatedName, ctx: CallContext): Promise<void>
-  /** Yields once when a worker has quarantined the plugin, and ends when the signal of the context aborts. */
-  quarantined(who: IsolatedName, ctx: CallContext): AsyncIterable<true>
+  quarantine(who: QuarantinedName, ctx: CallContext): Promise<void>
+  /**
+   * Yields `true` when a worker has quarantined this version of the plugin, and `false` when it is released. Ends when the signal of
+   * the context aborts.
+   */
+  quarantined(who: IsolatedName, ctx: CallContext): AsyncIterable<boolean>
 }
 
 /** The policy for isolated plugins. */

@@ -476,8 +476,13 @@ export interface RunQueue {
   leave(claim: RunClaim, how: ReturnedRun | 'ended', ctx: CallContext): Promise<void>
   /** Makes a run due now, unless a process works on it. */
   wake(id: string, ctx: CallContext): Promise<void>
+  /**
+   * Counts the due runs of all processes that wait for a worker: at most 1,000, so that the work is bounded. Runs of a group, which
+   * can wait for a place in it, and runs that are bound to a node do not count: more workers would not start them.
+   */
+  countDue(ctx: CallContext): Promise<number>
 }
 export const RunQueue = defineService<RunQueue>('run_queue', {
   api: 1,
-  methods: { put: 'call', take: 'stream', takeOne: 'stream', keep: 'call', leave: 'call', wake: 'call' },
+  methods: { put: 'call', take: 'stream', takeOne: 'stream', keep: 'call', leave: 'call', wake: 'call', countDue: 'call' },
 })

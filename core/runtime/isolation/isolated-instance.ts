@@ -1,5 +1,12 @@
 import { codeOf, messageOf, type MethodKind, type Scope, type PluginProcessStatus, systemContext } from '@svc/core'
-import type { Isolation, IsolationUsage, IsolationRequest, PreparedProcess, RefusalKind } from '@svc/core/contracts'
+import type {
+  Isolation,
+  IsolationRequest,
+  IsolationUsage,
+  PreparedProcess,
+  QuarantinedName,
+  RefusalKind,
+} from '@svc/core/contracts'
 import { contractMismatch } from '@svc/core/internal'
 import { createBackoff } from '../supervisor/restart-policy.ts'
 import { pluginGone } from '../processes/errors.ts'
@@ -16,6 +23,7 @@ const MESSAGES = {
   restarting: 'the process of an isolated plugin has ended',
   quarantined: 'the process of an isolated plugin has ended too often: it is not restarted until a reload',
   excluded: 'an isolated plugin is excluded: it is not started until a reload',
+  released: 'an isolated plugin is released from quarantine by a reload of a server: its process starts again',
 } as const
 const ELSEWHERE = 'it ended too often in another worker, or its messages ended workers'
 const EXCLUDED_BECAUSE = 'its messages ended or blocked workers'
@@ -36,6 +44,7 @@ export class IsolatedInstance {
     this.#scope.log.warn({ lines }, 'an isolated plugin wrote too much: lines were dropped')
   )
   #deaths: number[] = []
+  #limits: Limits | undefined
   #restarts = 0
   #cpuBefore = 0
   #state: PluginProcessStatus['state'] = 'running'
@@ -58,7 +67,8 @@ export class IsolatedInstance {
     // Registered first, so that a setup that never ends is closed as well.
     this.#scope.defer(() => this.#close())
     this.#scope.defer(async () => this.#plugin.options.prestarts?.end())
-    if (this.#isExcluded()) this.#skipStart()
+    const excluded = this.#excluded()
+    if (excluded) this.#skipStart(excluded)
     else {
       this.#plugin.options.prestarts?.begin(this.#isolation)
       await this.#begin()
@@ -89,6 +99,7 @@ export class IsolatedInstance {
     const files = await verify?.()
     const process = await this.#start()
     const { channel, prepared, ended } = process
+    this.#limits = prepared
     const look = oneAtATime(() => this.#look(process))
     const beats = startHeartbeat(process, look)
     const refused = async (kind: RefusalKind, what: string) => {
@@ -167,14 +178,16 @@ export class IsolatedInstance {
     if (delayMs !== undefined) this.#timer = setTimeout(() => void this.#restart(limits), delayMs)
   }
 
-  #isExcluded(): boolean {
+  #excluded(): QuarantinedName | undefined {
     const { plugin, instance } = this.#request
-    return this.#plugin.options.excluded?.some(item => item.plugin === plugin && item.instance === instance) ?? false
+    return this.#plugin.options.excluded?.find(item => item.plugin === plugin && item.instance === instance)
   }
 
   /** Starts nothing. The methods of its service fail from the first call on. */
-  #skipStart(): void {
+  #skipStart(excluded: QuarantinedName): void {
     this.#state = 'quarantined'
+    // The other nodes learn it from this worker: the one that the plugin ended can have been the only one.
+    this.#announceQuarantine(excluded)
     this.#scope.log.error({ how: EXCLUDED_BECAUSE }, MESSAGES.excluded)
     const gone = pluginGone(this.#plugin.ref.name, EXCLUDED_BECAUSE)
     const methods = Object.entries(providedToken(this.#plugin)?.methods ?? {})
@@ -184,17 +197,19 @@ export class IsolatedInstance {
   readonly #isQuarantined = () => this.#state === 'quarantined'
 
   /** Other workers run the same plugin, so a quarantine applies to all of them. */
-  #announceQuarantine(): void {
+  #announceQuarantine(who: QuarantinedName = this.#request): void {
     const { log, signal } = this.#scope
-    const announced = this.#isolation.quarantine(this.#request, systemContext(signal))
+    const announced = this.#isolation.quarantine(who, systemContext(signal))
     announced.catch((err: unknown) => log.warn({ err }, 'failed to announce the quarantine of a plugin to all workers'))
   }
 
-  /** Applies a quarantine that another worker announced. */
+  /** Applies a quarantine or a release that another worker announced. */
   async #watchQuarantine(): Promise<void> {
     const { log, signal } = this.#scope
     try {
-      for await (const _ of this.#isolation.quarantined(this.#request, systemContext(signal))) this.#quarantine()
+      for await (const isOut of this.#isolation.quarantined(this.#request, systemContext(signal)))
+        if (isOut) this.#quarantine()
+        else this.#release()
     } catch (err) {
       log.warn({ err }, 'failed to watch for quarantines of other workers')
     }
@@ -207,6 +222,16 @@ export class IsolatedInstance {
     // The death of a running process is reported as usual; a process that waits for its restart is already dead.
     if (this.#running) this.#running.kill(ELSEWHERE)
     else this.#scope.log.error({ how: ELSEWHERE }, MESSAGES.quarantined)
+  }
+
+  /** The supervisor starts no plugin whose messages ended workers, until its own server is reloaded. */
+  #release(): void {
+    if (!this.#isQuarantined() || this.#scope.signal.aborted || !this.#limits) return
+    this.#deaths = []
+    this.#state = 'restarting'
+    this.#scope.log.info({}, MESSAGES.released)
+    // A process that has not ended yet starts again after its death.
+    if (!this.#running) void this.#restart(this.#limits)
   }
 
   async #restart(limits: Limits): Promise<void> {

@@ -4,7 +4,7 @@ import process from 'node:process'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { AnyService, AnySlot, Manifest } from '@svc/core'
 import { HOST_PACKAGES, hostPackageFolder } from '@svc/core/config'
-import type { IsolatedName, IsolationRequest } from '@svc/core/contracts'
+import type { IsolationRequest, QuarantinedName } from '@svc/core/contracts'
 import type { PluginDescription } from './contract.ts'
 import type { UnrestrictedOptions } from './isolated-process.ts'
 import type { OpenHandle } from './open-handles.ts'
@@ -29,7 +29,7 @@ export interface IsolatedRef {
 /** `env`, `respawn` and `hangMs` apply without confinement. */
 export interface IsolateOptions extends UnrestrictedOptions {
   /** Instances that are not started, because their messages ended or blocked processes like this one. */
-  readonly excluded?: readonly IsolatedName[]
+  readonly excluded?: readonly QuarantinedName[]
   /** Node flags. Default: those of this process without the inspector's. */
   readonly execArgv?: readonly string[]
   /** Tokens of the host. A token of the plugin with the same name must have the same form. */

@@ -8,6 +8,12 @@ export interface HandledPlugin {
   readonly instance?: string
 }
 
+/** A plugin that no worker of a generation starts. */
+export interface ExcludedPlugin extends HandledPlugin {
+  /** Since when, in Unix milliseconds. */
+  readonly at: number
+}
+
 /**
  * Start data of the watcher thread. `cells`: the number of frames so far, and the plugin whose frame is being handled (its
  * number in the order of the messages to the thread, from 1; 0: none).

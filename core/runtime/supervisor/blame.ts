@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import type { HandledPlugin } from '../processes/handling.ts'
+import type { ExcludedPlugin, HandledPlugin } from '../processes/handling.ts'
 import { type AnyWorker, infoOf, type WorkerInfo } from './worker-handle.ts'
 import type { SupervisorPeerHub } from './peer-hub.ts'
 
@@ -12,7 +12,7 @@ const OFFENCES = 3
 const WINDOW_MS = 600_000
 
 /** The topic under which workers learn about excluded plugins (see @svc/plugin-isolation). */
-const QUARANTINE = 'isolation.quarantine'
+export const QUARANTINE = 'isolation.quarantine'
 
 /** An offence of a plugin. */
 interface Offence extends HandledPlugin {
@@ -36,7 +36,7 @@ export interface PluginBlame {
   newTrace(): string | undefined
   /** Records the end of a worker. Returns the plugin whose frame it handled, if any. */
   judge(member: AnyWorker, how: string): string | undefined
-  excluded(generation: number): readonly HandledPlugin[]
+  excluded(generation: number): readonly ExcludedPlugin[]
 }
 
 export function createBlame(
@@ -46,7 +46,7 @@ export function createBlame(
 ): PluginBlame {
   let workers = 0
   const counted = new Map<string, number[]>()
-  const out = new Map<string, { readonly generation: number; readonly plugin: HandledPlugin }>()
+  const out = new Map<string, { readonly generation: number; readonly plugin: ExcludedPlugin }>()
   const excluded = (generation: number) =>
     [...out.values()].filter(item => item.generation === generation).map(item => item.plugin)
   return {
@@ -70,7 +70,7 @@ export function createBlame(
       const times = [...(counted.get(key) ?? []).filter(at => now - at < WINDOW_MS), now]
       counted.set(key, times)
       const quarantined = times.length >= OFFENCES
-      if (quarantined) out.set(key, { generation, plugin })
+      if (quarantined) out.set(key, { generation, plugin: { ...plugin, at: now } })
       report({ event: 'blamed', worker: infoOf(member), how, offence: { ...plugin, offences: times.length, quarantined } })
       if (quarantined) hub.announce({ topic: QUARANTINE, message: excluded(generation).map(item => ({ ...item })) }, generation)
       return plugin.plugin

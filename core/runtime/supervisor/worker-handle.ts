@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { codeOf, messageOf, type SvcError, systemContext } from '@svc/core'
 import { type Channel, openChannel } from '../processes/channel.ts'
 import { fromWire } from '../processes/errors.ts'
-import type { HandledPlugin } from '../processes/handling.ts'
+import type { ExcludedPlugin } from '../processes/handling.ts'
 import { ipcTransport } from '../processes/wire.ts'
 import type { Connections } from './connections.ts'
 import { listenLate, workerBlocked, workerSlow } from './errors.ts'
@@ -131,7 +131,7 @@ export interface SpawnContext<R> {
   /** The file for its trace, if any. */
   readonly trace: string | undefined
   /** Plugins that it must not start. */
-  readonly excluded: readonly HandledPlugin[]
+  readonly excluded: readonly ExcludedPlugin[]
   onReady(member: WorkerHandle<R>, report: R): void
   onFailed(member: WorkerHandle<R>, problems: readonly SvcError[]): void
   onExit(member: WorkerHandle<R>, how: string): void

@@ -1,6 +1,6 @@
 import { type Channel, openChannel } from '../processes/channel.ts'
 import { problemsToWire, type WireError } from '../processes/errors.ts'
-import { type HandledPlugin, traceHandling } from '../processes/handling.ts'
+import { type ExcludedPlugin, traceHandling } from '../processes/handling.ts'
 import { ipcTransport } from '../processes/wire.ts'
 import { defineService, systemContext, type CallContext } from '@svc/core'
 import { type SocketAddressOptions, type OpenPort, receiveConnections, type TakeConnection } from './connections.ts'
@@ -92,7 +92,7 @@ export interface WorkerLink {
   /** Why this worker starts: with the server, as the first worker of a reload or after a pause, or besides others of its generation. */
   readonly start: WorkerStart
   /** Plugins that ended or blocked workers of this generation by their messages. Do not start them. */
-  readonly excluded: readonly HandledPlugin[]
+  readonly excluded: readonly ExcludedPlugin[]
   /** Reports that this worker serves. `report` is plain data. */
   ready(report: unknown): Promise<void>
   /** Reports why it cannot start; the worker should then exit. Takes the error of `startHost`. */
@@ -145,7 +145,7 @@ export function workerLink(): WorkerLink {
   // Children of this worker are not workers.
   for (const name of [SUCCESSOR, START, TRACE, EXCLUDED, NAME]) delete process.env[name]
   return {
-    excluded: JSON.parse(excluded) as HandledPlugin[],
+    excluded: JSON.parse(excluded) as ExcludedPlugin[],
     channel,
     name,
     start: startOf(start),

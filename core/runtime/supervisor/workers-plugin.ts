@@ -32,9 +32,10 @@ import {
   StoreAdmin,
 } from '@svc/core/contracts'
 import { ClusterNodes, nodesOrNone } from './cluster-nodes.ts'
+import { QUARANTINE } from './blame.ts'
 import { broadcastTimeout } from './errors.ts'
 import { ReclaimRounds } from './reclaim-rounds.ts'
-import type { WorkerLink } from './worker-link.ts'
+import type { WorkerLink, WorkerStart } from './worker-link.ts'
 
 /** Before the http plugin listens: a serving worker has received all messages. */
 const BEFORE_SERVING = 900
@@ -52,7 +53,7 @@ interface ClusterOptions {
 
 /** The service `Peers` of a worker of `svc serve`, over its connection to the supervisor, and the supervisor as listener. */
 export const workersPlugin = (
-  link: Pick<WorkerLink, 'peers' | 'listen' | 'keep' | 'kept'>,
+  link: Pick<WorkerLink, 'peers' | 'listen' | 'keep' | 'kept' | 'start'>,
   workers: number,
   configuration: unknown = {},
   { pluginSet = async () => ({ revision: 0 }), notifyMs = NOTIFY_MS }: ClusterOptions = {}
@@ -99,6 +100,8 @@ export const workersPlugin = (
         if (store) await checkShared(store, workers, ctx)
         await join()
         if (cluster && nodes) await cluster.join(await nodes.facts(ctx), ctx)
+        // the plugins in quarantine get another try, on all nodes
+        if (isOperatorReload(link.start)) await hooks.message({ topic: QUARANTINE, message: 'reloaded' }, ctx)
         return undefined
       }
       scope.add(Listeners, 'supervisor', { ...listenerOf(link), serveOperator: operator.serve })
@@ -134,6 +137,9 @@ const servicesOf = ({ hooks, line, cluster, nodes }: ServiceParts): Peers & Clus
   nodes: ctx => nodesOrNone(nodes, ctx),
   outdated: async () => (await nodes?.outdated()) ?? [],
 })
+
+/** Whether an operator has reloaded the server: a change of the plugins reloads it too. */
+const isOperatorReload = (start: WorkerStart) => start.kind === 'reload' && start.reason !== 'svc plugins'
 
 /** The topic of a message to the workers of other servers. */
 const MESSAGE = 'peers.message'

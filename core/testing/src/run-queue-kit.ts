@@ -58,6 +58,7 @@ export function runQueueKit(open: (how: { readonly brief: boolean }) => RunQueue
   const opened = caseMaker(() => open({ brief: false }))
   return [
     ...giving(opened),
+    ...counting(opened),
     ...pinned(opened),
     ...wakingAndEnding(opened),
     ...holding(opened),
@@ -69,6 +70,27 @@ type Opened = ReturnType<typeof caseMaker<RunQueueSubject>>
 const { ctx } = abortable('queue kit')
 const now = () => Date.now()
 const put = (queue: RunQueue, id: string, due = now()) => queue.put({ id, due }, { claim: false }, ctx)
+
+const counting = (opened: Opened): KitCase[] => [
+  opened('counts the due runs that wait for a worker of any node', async ({ queue, other, nodes: [near] }) => {
+    assert.equal(await queue.countDue(ctx), 0)
+    const due = now()
+    await Promise.all(['a', 'b', 'c'].map(id => put(queue, id)))
+    await put(other, 'd')
+    await put(queue, 'later', due + 600_000)
+    await queue.put({ id: 'never' }, { claim: false }, ctx)
+    await queue.put({ id: 'bound', due, affinity: near }, { claim: false }, ctx)
+    await queue.put({ id: 'grouped', due, group: { name: 'group', limit: 1 } }, { claim: false }, ctx)
+    assert.equal(await queue.countDue(ctx), 4)
+    assert.equal(await other.countDue(ctx), 4)
+    const claim = await queue.put({ id: 'mine', due }, { claim: true }, ctx)
+    assert.equal(await other.countDue(ctx), 4)
+    await queue.leave(claim!, { due: now() }, ctx)
+    assert.equal(await other.countDue(ctx), 5)
+    await other.wake('never', ctx)
+    assert.equal(await queue.countDue(ctx), 6)
+  }),
+]
 
 const giving = (opened: Opened): KitCase[] => [
   opened('gives a new run to a worker that takes runs', async ({ queue, other }) => {

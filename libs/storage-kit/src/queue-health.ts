@@ -4,7 +4,8 @@ import type { CheckReport } from '@svc/core/contracts'
 export class QueueHealth {
   readonly #lateMs: number
   #takers = 0
-  #lookedAt = 0
+  /** When the queue was read last; `undefined`: no worker takes runs. */
+  #lookedAt: number | undefined
   /** Since when a taker waits for a run; `undefined`: it executes as many as it may. */
   #idleSince: number | undefined
   #overdueS = 0
@@ -13,12 +14,18 @@ export class QueueHealth {
     this.#lateMs = lateMs
   }
 
-  /** A worker takes runs from now on. The function that it returns ends that. */
-  take(): () => void {
+  /**
+   * A worker takes runs from now on. The function that it returns ends that. After a failure, the worker tries again: the time since the
+   * last success goes on.
+   */
+  take(): (end: 'done' | 'failed') => void {
     this.#takers += 1
-    this.looked()
-    this.idle()
-    return () => (this.#takers -= 1)
+    if (this.#lookedAt === undefined) this.looked()
+    this.#idleSince ??= performance.now()
+    return end => {
+      this.#takers -= 1
+      if (this.#takers === 0 && end === 'done') this.#lookedAt = this.#idleSince = undefined
+    }
   }
 
   /** The queue was read. */
@@ -43,7 +50,7 @@ export class QueueHealth {
   }
 
   report(): CheckReport {
-    if (this.#takers === 0 || this.#idleSince === undefined) return { status: 'healthy' }
+    if (this.#lookedAt === undefined || this.#idleSince === undefined) return { status: 'healthy' }
     const now = performance.now()
     const [unreadMs, idleMs] = [now - this.#lookedAt, now - this.#idleSince]
     if (unreadMs > this.#lateMs)

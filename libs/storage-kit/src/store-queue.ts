@@ -50,6 +50,8 @@ const POLL_MS = 1_000
 /** How long a new process checks all held entries. */
 const SETTLE_MS = 5_000
 const PAGE = 100
+/** The limit of `countDue`. */
+const MOST_DUE = 1_000
 /** The due time of runs that only a wake-up makes due. */
 export const NEVER = Number.MAX_SAFE_INTEGER
 
@@ -163,6 +165,14 @@ export class StoreQueue implements RunQueue {
 
   async wake(id: string, ctx: CallContext): Promise<void> {
     await this.#ready(id, await this.#update(id, woken, {}, ctx))
+  }
+
+  async countDue(ctx: CallContext): Promise<number> {
+    const pages = (['ready', 'asleep'] as const).map(state =>
+      this.#store.range(QUEUE, { index: 'by_state', equals: [state], to: Date.now() + 1, limit: MOST_DUE }, ctx)
+    )
+    const entries = (await Promise.all(pages)).flatMap(({ records }) => records.map(entryIn))
+    return Math.min(MOST_DUE, entries.filter(({ group, affinity }) => !group && affinity === undefined).length)
   }
 
   /** Reports a run that waits now, if there is one. */

@@ -34,6 +34,11 @@ export interface TcpProxy extends AsyncDisposable {
    * end of a connection does not arrive either. `heal` delivers what was sent meanwhile, as TCP does.
    */
   drop(direction?: Direction): void
+  /**
+   * Makes the open connections half open, as a firewall that forgets them: they stay open and silent until the proxy ends. New ones
+   * work.
+   */
+  freeze(): void
   /** Resets the open connections. New ones work. */
   cut(): void
   /** Resets the open connections, and new ones until `heal`. */
@@ -93,6 +98,12 @@ class ProxyServer implements TcpProxy {
 
   drop(direction?: Direction): void {
     this.#change(direction, { drops: true })
+  }
+
+  freeze(): void {
+    this.drop()
+    // new connections have rules of their own
+    for (const direction of DIRECTIONS) this.#rules[direction] = openLane()
   }
 
   cut(): void {

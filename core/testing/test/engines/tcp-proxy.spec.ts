@@ -126,6 +126,24 @@ describe('the TCP proxy of the test engines', () => {
     await until(() => client.state.text === 'a')
   })
 
+  it('leaves open connections silent for good, and serves new ones', async () => {
+    await using proxy = await startTcpProxy(echo)
+    using first = await dial(proxy.port)
+    first.socket.write('a')
+    await until(() => first.state.text === 'a')
+    proxy.freeze()
+    first.socket.write('b')
+    using second = await dial(proxy.port)
+    second.socket.write('c')
+    await until(() => second.state.text === 'c')
+    proxy.heal()
+    second.socket.write('d')
+    await until(() => second.state.text === 'cd')
+    expect(first.state).to.deep.equal({ text: 'a', ended: false, error: '' })
+    proxy.cut()
+    await until(() => first.state.error === 'ECONNRESET' && second.state.error === 'ECONNRESET')
+  })
+
   it('cuts open connections with a reset, and refuses new ones until it heals', async () => {
     await using proxy = await startTcpProxy(echo)
     using first = await dial(proxy.port)

@@ -5,12 +5,12 @@ import type { Next } from 'koa'
 import ratelimit from 'koa-ratelimit'
 import type { ServerConfig } from './config.ts'
 import type { Context, Middleware, RequestState } from './context.ts'
-import { tooMany, tooManyOpen } from './errors.ts'
+import { countUnknown, tooMany, tooManyOpen } from './errors.ts'
 import { isLoopback } from './listener.ts'
 
 /** Limits the open requests and open streams of one principal, across all workers. Anonymous requests count by address. */
 export interface ConcurrencyLimit {
-  /** Throws RATE_LIMITED. */
+  /** Throws RATE_LIMITED, and UNAVAILABLE in a cluster that cannot count. */
   readonly middleware: Middleware
   /** For a tap of `Peers.hooks.reclaim`. */
   readonly wanted: (place: { readonly name: string }) => Promise<void>
@@ -18,20 +18,24 @@ export interface ConcurrencyLimit {
 
 type ConcurrencyConfig = Pick<ServerConfig, 'max_requests_per_principal' | 'max_streams_per_principal'>
 
-/** A limit and the error for exceeding it. */
+/** A limit and the errors of a request that gets no permit. */
 interface Kind {
   readonly semaphore: WorkerSemaphore
   full(): Error
+  unknown(): Error
 }
 
+/** `cluster`: the name of the cluster whose servers share the limits, if there are several. */
 export function createConcurrencyLimit(
   config: ConcurrencyConfig,
   peers: SharedLimits | undefined,
+  cluster: string | undefined,
   lasting: CallContext
 ): ConcurrencyLimit {
   const kindOf = (what: 'requests' | 'streams', limit: number): Kind => ({
-    semaphore: new WorkerSemaphore({ prefix: `http.${what}/`, limit, peers, lasting }),
+    semaphore: new WorkerSemaphore({ prefix: `http.${what}/`, limit, peers, isCluster: cluster !== undefined, lasting }),
     full: () => tooManyOpen(what, limit),
+    unknown: () => countUnknown(what, cluster),
   })
   const requests = kindOf('requests', config.max_requests_per_principal)
   const streams = kindOf('streams', config.max_streams_per_principal)
@@ -68,18 +72,23 @@ function isStream({ state: { route, mount }, req }: Context): boolean {
 /** A stream that does not end by itself. */
 export const isEndless = (ctx: Context): boolean => (ctx.state.route ? ctx.state.route.route.endless === true : isStream(ctx))
 
-const isKnown = (got: boolean | Promise<boolean>): got is boolean => typeof got === 'boolean'
+const isKnown = (got: Taken | Promise<Taken>): got is Taken => !(got instanceof Promise)
 
 const keyOf = ({ principal, address }: RequestState) =>
   principal.id === 'anonymous' ? `address/${networkOf(address)}` : `id/${principal.id}`
 
-/** Keeps the permits until the request ends. Returns them at once if one is missing or the client disconnected while waiting. */
-function admit(state: RequestState, key: string, kinds: readonly Kind[], got: readonly boolean[]) {
-  const back = () => kinds.forEach((kind, at) => got[at] && kind.semaphore.give(key))
-  const full = kinds.find((_, at) => !got[at])
-  if (full || state.gone) back()
+/**
+ * Keeps the permits until the request ends. Returns them at once if one is missing or the client disconnected while waiting. The
+ * operator of the server can ask it although nothing counts.
+ */
+function admit(state: RequestState, key: string, kinds: readonly Kind[], got: readonly Taken[]) {
+  const back = () => kinds.forEach((kind, at) => got[at] === true && kind.semaphore.give(key))
+  const full = kinds.find((_, at) => got[at] === false)
+  const unknown = state.isOperator ? undefined : kinds.find((_, at) => got[at] === 'unknown')
+  if (full || unknown || state.gone) back()
   else state.left = back
   if (full) throw full.full()
+  if (unknown) throw unknown.unknown()
 }
 
 /** Maximum idle callers in memory, so that a frequent caller does not need a new entry each time. */
@@ -88,10 +97,18 @@ const REMEMBERED = 1_000
 const KEPT_PART = 16
 /** A worker keeps further permits until it has had no use for them for this time: the requests of a caller often follow each other. */
 const LINGER_MS = 50
-/** Without an answer in this time, the worker counts on its own. The supervisor's own timeouts are shorter. */
+/**
+ * Without an answer in this time, the worker counts on its own, because its supervisor has ended. In a cluster it refuses the
+ * request: other servers go on counting, so its own count would not be the limit. The supervisor's own timeouts are shorter.
+ */
 const ENTER_MS = 5_000
+/** In a cluster, kept permits are good for this time after an answer. A worker that is cut off loses them after more than 10 s. */
+const KEPT_MS = 5_000
 
 type SharedLimits = Pick<Peers, 'acquire' | 'release'>
+
+/** Whether there was a permit; `unknown`: the cluster did not answer. */
+type Taken = boolean | 'unknown'
 
 interface WorkerSemaphoreOptions {
   /** The prefix of the permit names that workers share. */
@@ -99,6 +116,8 @@ interface WorkerSemaphoreOptions {
   readonly limit: number
   /** Absent without a supervisor: the process counts on its own. */
   readonly peers: SharedLimits | undefined
+  /** Several servers share the permits. Default: the workers of one. */
+  readonly isCluster?: boolean
   readonly lasting: CallContext
 }
 
@@ -112,6 +131,8 @@ interface Stock {
   lone: number
   /** Requested from the supervisor, without an answer yet. */
   requested: number
+  /** When the last request began that has an answer: kept permits were counted then. */
+  confirmedAt: number
 }
 
 /** A semaphore across all workers: each caller has `limit` permits. */
@@ -128,12 +149,16 @@ export class WorkerSemaphore {
     this.#part = Math.floor(parts.limit / KEPT_PART)
   }
 
-  /** Takes a permit. Returns a promise, which never rejects, only if the supervisor must be asked. */
-  take(key: string): boolean | Promise<boolean> {
-    const { peers } = this.#parts
+  /** Takes a permit. Returns a promise, which never rejects, only if the supervisor or the cluster must be asked. */
+  take(key: string): Taken | Promise<Taken> {
+    const { peers, isCluster } = this.#parts
     const stock = this.#stockOf(key)
     if (!peers) return this.#takeAlone(stock)
-    if (stock.kept === 0) return this.#ask(peers, key, stock)
+    const isGood = stock.kept > 0 && !(isCluster && performance.now() - stock.confirmedAt > KEPT_MS)
+    return isGood ? this.#takeKept(stock) : this.#ask(peers, key, stock)
+  }
+
+  #takeKept(stock: Stock): true {
     stock.kept--
     stock.open++
     stock.unused = Math.min(stock.unused, stock.kept)
@@ -161,7 +186,7 @@ export class WorkerSemaphore {
   #stockOf(key: string): Stock {
     const known = this.#stocks.get(key)
     if (known) return known
-    const stock = { open: 0, kept: 0, unused: 0, lone: 0, requested: 0 }
+    const stock = { open: 0, kept: 0, unused: 0, lone: 0, requested: 0, confirmedAt: 0 }
     this.#stocks.set(key, stock)
     return stock
   }
@@ -173,14 +198,24 @@ export class WorkerSemaphore {
     return true
   }
 
-  async #ask(peers: SharedLimits, key: string, stock: Stock): Promise<boolean> {
+  async #ask(peers: SharedLimits, key: string, stock: Stock): Promise<Taken> {
+    const began = performance.now()
     stock.requested++
     const got = await this.#enter(peers, key)
     stock.requested--
-    if (got === undefined) return this.#takeAlone(stock)
+    if (got === undefined) return this.#unanswered(key, stock)
+    stock.confirmedAt = began
     if (got) stock.open++
+    // the answer has confirmed the kept permits, which are part of the limit
+    else if (stock.kept > 0) return this.#takeKept(stock)
     else this.#tidy(key, stock)
     return got
+  }
+
+  #unanswered(key: string, stock: Stock): Taken {
+    if (!this.#parts.isCluster) return this.#takeAlone(stock)
+    this.#tidy(key, stock)
+    return 'unknown'
   }
 
   /** Returns undefined if the supervisor does not answer in time; a permit that arrives later is released. */

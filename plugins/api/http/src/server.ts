@@ -103,11 +103,13 @@ export async function createServer(parts: ServerDependencies): Promise<HttpServe
   const refusal = createRefusal(log, formatting)
   const operator = createOperatorRequests()
   const access = createAccess(parts, operator)
-  const concurrency = createConcurrencyLimit(config, parts.peers, parts.lasting)
+  const report = await parts.host.report(parts.lasting)
+  const cluster = report.clusterId === report.serverId ? undefined : report.clusterId
+  const concurrency = createConcurrencyLimit(config, parts.peers, cluster, parts.lasting)
   const allowance = createAllowance(parts.limits)
   const common = { ...securityHeaders(config.ssl.enabled), ...access.cors.headers }
 
-  const roleGuard = createRoleGuard(hasRole(await parts.host.report(parts.lasting), 'http'))
+  const roleGuard = createRoleGuard(hasRole(report, 'http'))
   const own = { life, journal, refusal, concurrency, allowance, common, roleGuard }
   const app = createApp({ ...parts, ...access, ...own, isIsolated: isolated.has })
   const socket = await createSocket(parts)

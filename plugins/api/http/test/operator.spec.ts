@@ -9,8 +9,9 @@ import {
   Listeners,
   type OperatorAnswers,
   type OperatorRequest,
+  Peers,
 } from '@svc/core/contracts'
-import { item } from '@svc/testing'
+import { item, service } from '@svc/testing'
 import { expect } from 'chai'
 import { call, serve } from './support/client.ts'
 import { keys, who } from './support/who.ts'
@@ -18,7 +19,13 @@ import { keys, who } from './support/who.ts'
 const scheme: AuthScheme = keys('x-api-key', {})
 
 /** A server whose socket another process holds, as that of a worker, and what answers the operator. */
-async function serveOperator() {
+async function serveOperator({
+  gifts = [],
+  clusterId,
+}: {
+  readonly gifts?: Parameters<typeof serve>[3]
+  readonly clusterId?: string
+} = {}) {
   let answer: OperatorAnswers | undefined
   const sockets = createServer()
   const listener: Listener = {
@@ -58,10 +65,13 @@ async function serveOperator() {
       return { body: {} }
     },
   }
-  const server = await serve({ who, endless, slow }, { auth: { enabled: true } }, undefined, [
-    item(AuthSchemes, 'key', scheme),
-    item(Listeners, 'test', listener),
-  ])
+  const server = await serve(
+    { who, endless, slow },
+    { auth: { enabled: true } },
+    undefined,
+    [item(AuthSchemes, 'key', scheme), item(Listeners, 'test', listener), ...gifts],
+    clusterId === undefined ? {} : { clusterId }
+  )
   const ask = (request: OperatorRequest, signal = new AbortController().signal) =>
     answer!(request, systemContext(signal))[Symbol.asyncIterator]()
   return {
@@ -99,6 +109,21 @@ describe('requests of the operator', () => {
     const claims = { host: 'localhost', forwarded: 'for=127.0.0.1', 'x-forwarded-for': '127.0.0.1', 'x-svc-principal': 'system' }
     for (const headers of [claims, { 'x-api-key': 'system' }, { authorization: 'Bearer system' }])
       expect((await call(`${server.url}/who`, { headers })).status).to.equal(401)
+  })
+
+  it('are answered in a cluster that cannot count them, so that the operator can look for the reason', async () => {
+    const peers: Peers = {
+      broadcast: async () => {},
+      metrics: async () => [],
+      acquire: () => Promise.reject(new Error('gone')),
+      release: async () => {},
+      self: async () => 'w1',
+      async *ask() {},
+    }
+    const gift = service(Peers, peers) as ReturnType<typeof item>
+    await using cut = await serveOperator({ gifts: [gift], clusterId: 'blue' })
+    expect((await cut.ask({ method: 'GET', path: '/who' }).next()).value).to.include({ status: 200 })
+    expect((await call(`${cut.url}/who`)).status, 'a client without a credential').to.equal(401)
   })
 
   it('end with the command, whenever it leaves, and harm nothing else', async () => {

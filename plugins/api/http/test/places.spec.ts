@@ -78,6 +78,64 @@ describe('places', () => {
     expect(await places.take('a')).to.equal(true)
   })
 
+  it('are not counted in one server of a cluster alone: without an answer it gives none', async () => {
+    const broken = async () => Promise.reject(new Error('gone'))
+    const parts = { prefix: 'p/', limit: 2, peers: { acquire: broken, release: broken }, isCluster: true, lasting }
+    const places = new WorkerSemaphore(parts)
+    expect(await Promise.all([places.take('a'), places.take('b')])).to.deep.equal(['unknown', 'unknown'])
+    let isBack = false
+    const peers = { acquire: async () => isBack || broken(), release: async () => {} }
+    const returning = new WorkerSemaphore({ ...parts, peers })
+    expect(await returning.take('a')).to.equal('unknown')
+    isBack = true
+    expect(await returning.take('a')).to.equal(true)
+  })
+
+  it('that one server of a cluster keeps are good only for a while without an answer', async () => {
+    let answer: 'free' | 'full' | 'none' = 'free'
+    let asked = 0
+    const peers = {
+      acquire: async () => (asked++, answer === 'none' ? Promise.reject(new Error('gone')) : answer === 'free'),
+      release: async () => {},
+    }
+    const places = new WorkerSemaphore({ prefix: 'p/', limit: 32, peers, isCluster: true, lasting })
+    expect(await places.take('a')).to.equal(true)
+    places.give('a')
+    expect(places.take('a'), 'kept').to.equal(true)
+    places.give('a')
+    // its clock is the monotonic one
+    const now = performance.now()
+    const clock = performance.now.bind(performance)
+    try {
+      performance.now = () => now + 6_000
+      answer = 'none'
+      expect(await places.take('a'), 'the others can have freed it').to.equal('unknown')
+      answer = 'full'
+      expect(await places.take('a'), 'it is part of the limit').to.equal(true)
+      places.give('a')
+      expect([asked, places.take('a')], 'confirmed').to.deep.equal([3, true])
+    } finally {
+      performance.now = clock
+    }
+  })
+
+  it('that nothing counts let no request in, in a cluster', async () => {
+    const peers: Peers = {
+      broadcast: async () => {},
+      metrics: async () => [],
+      acquire: () => Promise.reject(new Error('gone')),
+      release: async () => {},
+      self: async () => 'w1',
+      async *ask() {},
+    }
+    const gift = service(Peers, peers) as ReturnType<typeof item>
+    await using server = await serve({ who }, {}, undefined, [gift], { clusterId: 'blue' })
+    const refused = await call(`${server.url}/who`)
+    expect([refused.status, refused.headers.get('retry-after')]).to.deep.equal([503, '5'])
+    expect(refused.body).to.deep.include({ error_code: 'UNAVAILABLE' })
+    expect(JSON.stringify(refused.body)).to.include('cannot count the open requests of its cluster')
+  })
+
   it('leave nothing behind of callers without end', async () => {
     const { places, free } = counted(64)
     for (let at = 0; at < 3000; at++) {

@@ -1,8 +1,8 @@
-import { definePlugin, Events, Host } from '@svc/core'
-import { Checks, Isolation, MetricSources, Peers, ProcessSandbox } from '@svc/core/contracts'
+import { definePlugin, Events, Host, systemContext } from '@svc/core'
+import { Checks, Isolation, MetricSources, NodeBus, PeerAnswers, Peers, ProcessSandbox } from '@svc/core/contracts'
 import { pluginsCheck, statesOf, familiesOf } from './plugin-status.ts'
-import type { PolicyOptions } from './policy.ts'
-import { createQuarantine } from './quarantine.ts'
+import { createFirstUse } from './first-use.ts'
+import { createQuarantine, TOPIC } from './quarantine.ts'
 import { isolationConfig } from './settings.ts'
 
 /** The stage at which this worker has joined its peers, and does not serve yet. */
@@ -12,11 +12,12 @@ export default definePlugin({
   section: 'isolation',
   config: isolationConfig,
   requires: { host: Host, events: Events },
-  optional: { sandbox: ProcessSandbox, peers: Peers },
+  optional: { sandbox: ProcessSandbox, peers: Peers, bus: NodeBus },
   provides: Isolation,
-  setup(scope, { host, events, sandbox, peers }) {
+  setup(scope, { host, events, sandbox, peers, bus }) {
     const { config, log } = scope
-    const quarantine = createQuarantine(peers, events, log)
+    const lasting = systemContext(scope.signal, 'isolation')
+    const quarantine = createQuarantine({ peers, bus, events, report: ctx => host.report(ctx), log })
     // a server without isolated plugins needs no checks, metrics or taps
     const onFirst = () => {
       scope.add(Checks, 'plugins', pluginsCheck(host, peers))
@@ -24,8 +25,15 @@ export default definePlugin({
       scope.tap(Peers.hooks.message, ({ topic, message }, ctx) => quarantine.onMessage(topic, message, ctx))
       scope.tap(Peers.hooks.metrics, async (metrics, ctx) => ({
         ...metrics,
-        isolation: { quarantined: quarantine.names(), states: await statesOf(host, ctx) },
+        isolation: { quarantine: quarantine.records(), states: await statesOf(host, ctx) },
       }))
+      scope.add(PeerAnswers, TOPIC, quarantine.answer)
+      // an answer can take a while, and the bus waits for its taps
+      scope.tap(NodeBus.hooks.joined, member => {
+        quarantine
+          .met(member, lasting)
+          .catch((err: unknown) => log.debug({ err }, 'failed to read the quarantined plugins of a node'))
+      })
       scope.tap(Host.hooks.ready, (_, ctx) => quarantine.joined(ctx), { stage: JOINED })
     }
     return scope.use(createFirstUse({ config, log, sandbox, quarantine, onFirst }))
@@ -33,25 +41,3 @@ export default definePlugin({
 })
 
 export type { IsolationConfig } from './settings.ts'
-
-/** Creates the policy, and loads its code at the first call: most servers have no isolated plugin. */
-function createFirstUse({ onFirst, ...options }: PolicyOptions & { readonly onFirst: () => void }): Isolation & AsyncDisposable {
-  let loaded: Promise<Isolation & AsyncDisposable> | undefined
-  const policy = () => {
-    if (!loaded) onFirst()
-    return (loaded ??= import('./policy.ts').then(({ createPolicy }) => createPolicy(options)))
-  }
-  return {
-    prepare: async (request, ctx) => (await policy()).prepare(request, ctx),
-    release: async (id, ctx) => (await policy()).release(id, ctx),
-    refused: async (id, what, ctx) => (await policy()).refused(id, what, ctx),
-    look: async (id, pid, ctx) => (await policy()).look(id, pid, ctx),
-    quarantine: async (who, ctx) => (await policy()).quarantine(who, ctx),
-    async *quarantined(who, ctx) {
-      yield* (await policy()).quarantined(who, ctx)
-    },
-    async [Symbol.asyncDispose]() {
-      await (await loaded)?.[Symbol.asyncDispose]()
-    },
-  }
-}

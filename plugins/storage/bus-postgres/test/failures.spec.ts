@@ -6,6 +6,8 @@ import { describeWith } from '../../../../test/support/needs.ts'
 import { becomes, ctx, LOST_MS, newSchema, openMember, readAll, type TestMember } from './support.ts'
 
 const numbersOf = ({ seen }: TestMember) => seen.messages.map(({ message }) => (message as { at: number }).at)
+/** A10 of the acceptance of clusters. */
+const HALF_OPEN_MS = 15_000
 const upTo = (count: number) => Array.from({ length: count }, (_, at) => at)
 
 describeWith('postgres', 'the bus in PostgreSQL when something fails', () => {
@@ -30,6 +32,29 @@ describeWith('postgres', 'the bus in PostgreSQL when something fails', () => {
     expect(numbersOf(b)).to.deep.equal(upTo(60))
     expect(a.seen.gone).to.deep.equal([])
   })
+
+  it('notices connections that are half open, and has what was sent meanwhile within 15 s', async () => {
+    const schema = newSchema()
+    await using proxy = await startTcpProxy(postgres, { protocol: 'postgres' })
+    // the times of a server: nothing is shorter
+    await using a = await openMember('a', { store: { url: postgres.url, schema }, lostMs: 10_500 })
+    await using b = await openMember('b', { store: { url: proxy.url, schema }, lostMs: 10_500 })
+    for (const { bus } of [a, b]) await bus.join(null, ctx)
+    await a.bus.publish('news', { at: 0 }, ctx)
+    await becomes('the first message', () => b.seen.messages.length === 1)
+    proxy.freeze()
+    const began = performance.now()
+    await a.bus.publish('news', { at: 1 }, ctx)
+    const asked = b.bus.acquire('permit', 1, ctx).catch(codeOf)
+    await becomes('the message', () => b.seen.messages.length === 2, HALF_OPEN_MS)
+    expect(await b.bus.members(ctx)).to.have.length(2)
+    expect(performance.now() - began).to.be.below(HALF_OPEN_MS)
+    expect(await asked, 'it does not wait for its statement to time out').to.be.oneOf([true, 'STORE_UNSURE'])
+    // listening works again, without a look at the table
+    await a.bus.publish('news', { at: 2 }, ctx)
+    await becomes('the next message', () => b.seen.messages.length === 3, 2_000)
+    expect(numbersOf(b)).to.deep.equal(upTo(3))
+  }).timeout(60_000)
 
   it('sends each message once although the answers of PostgreSQL are lost', async () => {
     const schema = newSchema()

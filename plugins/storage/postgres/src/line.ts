@@ -47,7 +47,7 @@ interface Client {
   off(event: 'error' | 'end', heard: () => void): void
   off(event: 'notification', heard: (message: Notification) => void): void
   end(): Promise<void>
-  readonly connection: { readonly stream: { destroy(): void } }
+  readonly connection: { readonly stream: { readonly bytesRead: number; destroy(): void } }
 }
 
 /** An open connection. */
@@ -81,6 +81,28 @@ export interface Line {
   close(): Promise<void>
 }
 
+/** What is on its way through a line. */
+interface Traffic {
+  /** The process of PostgreSQL. */
+  readonly pid: number
+  /** Statements have no answer yet. */
+  readonly isWaiting: boolean
+  /** How long it has waited without a byte from the server. */
+  readonly silentMs: number
+}
+
+/** A line, for a search for half-open connections. */
+export interface WatchedLine extends Pick<Line, 'drop'> {
+  /** Undefined without a connection, and for one through a pooler. */
+  traffic(): Traffic | undefined
+}
+
+/** Watches lines that wait for answers. */
+interface LineWatch {
+  add(line: WatchedLine): void
+  busy(): void
+}
+
 const KEEPALIVE_MS = 10_000
 /** An answer that is later than the server's own limit will never come. */
 const GRACE_MS = 3_000
@@ -90,16 +112,31 @@ const OLDEST = 140_000
 const [FIRST_MS, LONGEST_MS] = [20, 500]
 
 /** Creates a line; connects with its first call. */
-export const createLine = (target: Target): Line => new ReplacedLine(target)
+export const createLine = (target: Target, watch?: LineWatch): Line => new ReplacedLine(target, watch)
 
-class ReplacedLine implements Line {
+class ReplacedLine implements Line, WatchedLine {
   closed = false
   readonly #target: Target
+  readonly #watch: LineWatch | undefined
   #current: Promise<Session> | undefined
   #open: Session | undefined
+  /** Calls that wait for answers. */
+  #waiting = 0
+  /** What the server has sent so far, and when that was seen to change. */
+  #heard = { bytes: 0, at: 0 }
 
-  constructor(target: Target) {
+  constructor(target: Target, watch: LineWatch | undefined) {
     this.#target = target
+    this.#watch = watch
+    watch?.add(this)
+  }
+
+  traffic(): Traffic | undefined {
+    const { client, pooled } = this.#open ?? {}
+    if (!client || pooled) return undefined
+    const [{ bytesRead }, now] = [client.connection.stream, performance.now()]
+    if (this.#waiting === 0 || bytesRead !== this.#heard.bytes) this.#heard = { bytes: bytesRead, at: now }
+    return { pid: client.processID ?? 0, isWaiting: this.#waiting > 0, silentMs: now - this.#heard.at }
   }
 
   async session(waitMs = 0): Promise<Session> {
@@ -120,7 +157,10 @@ class ReplacedLine implements Line {
     const asked = steps.map(([{ name, text }, values]) =>
       client.query({ text, ...(name !== undefined && !pooled ? { name } : {}), ...(values ? { values: [...values] } : {}) })
     )
+    if (this.#waiting++ === 0) this.#heard = { bytes: client.connection.stream.bytesRead, at: performance.now() }
+    this.#watch?.busy()
     const answers = await Promise.allSettled(asked)
+    this.#waiting--
     const errors = answers.flatMap(answer => (answer.status === 'rejected' ? [answer.reason as Error] : []))
     const error = errors.find(item => !isAfterwards(item)) ?? errors[0]
     if (error === undefined) return answers.map(answer => (answer as PromiseFulfilledResult<Result>).value)

@@ -20,6 +20,7 @@ import { createCounter } from './counter.ts'
 import { storeError } from './errors.ts'
 import type { WireOp } from './group.ts'
 import { createDatabase } from './database.ts'
+import { HalfOpenWatch } from './half-open.ts'
 import { createLine, type Session, type Target } from './line.ts'
 import { createListener } from './listener.ts'
 import { createReader, type Reader } from './reader.ts'
@@ -117,7 +118,8 @@ export function createPostgresStore(options: PostgresOptions): PostgresStore {
 }
 
 function createParts({ target, direct = target, schema = SCHEMA, readers = READERS, waitMs = WAIT_MS }: PostgresOptions) {
-  const lineTo = (to: Target, role: string) => createLine({ ...to, applicationName: `${to.applicationName} ${role}` })
+  const watch = new HalfOpenWatch(direct)
+  const lineTo = (to: Target, role: string) => createLine({ ...to, applicationName: `${to.applicationName} ${role}` }, watch)
   const reader = createReader(
     Array.from({ length: readers }, () => lineTo(target, 'read')),
     schema,
@@ -131,6 +133,7 @@ function createParts({ target, direct = target, schema = SCHEMA, readers = READE
   const writer = createWriter({ ...limits, line: lineTo(target, 'write'), committed: () => watches.committed() })
   const counter = createCounter({ ...limits, line: lineTo(target, 'count') })
   const close = async () => {
+    watch.close()
     for (const part of [watches, listener, apart, counter, writer, reader]) await part.close()
   }
   return { reader, watches, writer, listener, line, apart, counter, close }

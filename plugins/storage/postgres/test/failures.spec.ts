@@ -226,6 +226,29 @@ describeWith('postgres', 'the store in PostgreSQL', () => {
     await until(() => last === value, 15_000)
   }).timeout(60_000)
 
+  it('replaces half-open connections soon, and leaves those alone that work on a slow statement', async () => {
+    await using proxy = await startTcpProxy(postgres)
+    const schema = newSchema()
+    await using store = storeWith({ url: proxy.url, schema })
+    await store.open(SPACE, ctx)
+    await using other = storeWith({ url: postgres.url, schema })
+    await other.open(SPACE, ctx)
+    const slow = { text: 'SELECT pg_backend_pid() AS pid, pg_sleep(4.5)' }
+    const [[first], [second]] = await Promise.all([
+      store.run([slow], ctx),
+      store.run([{ text: 'SELECT pg_backend_pid() AS pid' }], ctx),
+    ])
+    expect(first!.rows[0]!.pid, 'the same connection').to.equal(second!.rows[0]!.pid)
+    proxy.freeze()
+    const began = performance.now()
+    const note = { op: 'put', collection: 'notes', key: 'a', value: 1 } as const
+    // what was on its way is resolved by the mark of its batch
+    await store.batch([note], {}, ctx)
+    expect((await other.get('notes', 'a', ctx))?.value).to.equal(1)
+    expect((await store.get('notes', 'a', ctx))?.value).to.equal(1)
+    expect(performance.now() - began).to.be.below(10_000)
+  }).timeout(60_000)
+
   it('runs statements for other plugins, and tells their listeners when notifications can be lost', async () => {
     await using proxy = await startTcpProxy(postgres, { protocol: 'postgres' })
     await using store = storeWith({ url: proxy.url, schema: newSchema() })

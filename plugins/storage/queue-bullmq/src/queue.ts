@@ -108,6 +108,7 @@ export class BullQueue implements RunQueue {
 
   async *take(ctx: CallContext): AsyncGenerator<RunClaim, void> {
     const stop = this.#health.take()
+    let end: 'done' | 'failed' = 'done'
     try {
       while (!ctx.signal.aborted) {
         const { rings } = this.#wakeup
@@ -121,8 +122,11 @@ export class BullQueue implements RunQueue {
         yield claim
         this.#health.idle()
       }
+    } catch (error) {
+      end = 'failed'
+      throw error
     } finally {
-      stop()
+      stop(end)
     }
   }
 
@@ -148,6 +152,10 @@ export class BullQueue implements RunQueue {
 
   wake(id: string, ctx: CallContext): Promise<void> {
     return this.#entries.wake(id, ctx)
+  }
+
+  countDue(ctx: CallContext): Promise<number> {
+    return this.#entries.countDue(ctx)
   }
 
   /** Makes the runs of an ended process due. Its leases are free. */

@@ -138,6 +138,16 @@ export class Jobs {
     return Number(rows[0]!.s)
   }
 
+  /** How many runs are due that any worker may take, among so many due ones. */
+  async countDue(limit: number): Promise<number> {
+    const sql = `SELECT count(*)::integer AS n FROM (SELECT priority, group_id, singleton_key FROM ${this.#table}
+        WHERE name = $1 AND state IN ('created', 'retry') AND NOT blocked AND start_after <= now() LIMIT $3) j
+      WHERE priority = ${ANY_NODE} AND (group_id IS NULL OR group_id = $2 || singleton_key)
+        AND NOT EXISTS (SELECT 1 FROM ${this.#table} a WHERE a.name = $1 AND a.state = 'active' AND a.singleton_key = j.singleton_key)`
+    const { rows } = await this.#sql(sql, [RUNS_QUEUE, noGroup('').id, limit])
+    return Number(rows[0]!.n)
+  }
+
   /** Milliseconds until the next run is due that workers with these priorities may take; 0 if one is. Runs with a group can wait. */
   async nextDueMs(priorities: readonly number[]): Promise<number> {
     const sql = `SELECT (extract(epoch FROM min(start_after) - now()) * 1000)::float8 AS ms FROM ${this.#table}

@@ -47,6 +47,8 @@ const [BUSY_MS, FULL_MS, ELSEWHERE_MS] = [500, 1_000, 5_000]
 const RECOVERY_MS = 10_000
 const MOST_TIMES = 5
 const PAGE = 200
+/** The limit of `countDue`. */
+const MOST_DUE = 1_000
 
 /**
  * A run queue in PostgreSQL: a job of pg-boss for each run that is ready, waits or is executed, and a lease of the store for each
@@ -119,6 +121,7 @@ export class PgBossQueue implements RunQueue {
 
   async *take(ctx: CallContext): AsyncGenerator<RunClaim, void> {
     const stop = this.#health.take()
+    let end: 'done' | 'failed' = 'done'
     try {
       for (let isQuiet = false; !ctx.signal.aborted; ) {
         const { rings } = this.#wakeup
@@ -135,8 +138,11 @@ export class PgBossQueue implements RunQueue {
         yield claim
         this.#health.idle()
       }
+    } catch (error) {
+      end = 'failed'
+      throw error
     } finally {
-      stop()
+      stop(end)
     }
   }
 
@@ -189,6 +195,10 @@ export class PgBossQueue implements RunQueue {
       if (!run || (await jobs.add(jobWith(run, Date.now())))) break
     }
     this.#ring()
+  }
+
+  countDue(_ctx: CallContext): Promise<number> {
+    return this.#options.jobs.countDue(MOST_DUE)
   }
 
   /** Makes the runs of an ended process due. Its leases are free. */

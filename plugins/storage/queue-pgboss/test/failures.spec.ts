@@ -108,6 +108,22 @@ describeWith('postgres', 'the queue of runs in PostgreSQL when something fails',
     expect(a.queue.health()).to.deep.equal({ status: 'healthy' })
   }).timeout(120_000)
 
+  it('gives runs within 15 s after connections became half open, with the times of a server', async () => {
+    const schema = newSchema()
+    await using proxy = await startTcpProxy(postgres, { protocol: 'postgres' })
+    await using a = await openQueue('a', { url: proxy.url, schema })
+    await using b = await openQueue('b', { url: postgres.url, schema })
+    await put(b, 'first')
+    for (const claim of await takeMany(a, 1)) await a.queue.leave(claim, 'ended', ctx)
+    const taking = takeMany(a, 1)
+    await sleep(200)
+    proxy.freeze()
+    const began = performance.now()
+    await put(b, 'r')
+    expect((await taking).map(({ id }) => id)).to.deep.equal(['r'])
+    expect(performance.now() - began).to.be.below(15_000)
+  }).timeout(120_000)
+
   it('is unhealthy when it gives no runs although some are due', async () => {
     await using a = await openQueue('a', section(), { claimMs: 1_200, lateMs: 3_000 })
     await put(a, 'r')

@@ -1,5 +1,5 @@
 import type { CallContext } from '@svc/core'
-import type { Check, MetricFamily, RunStatus, Sample, Store } from '@svc/core/contracts'
+import type { Check, MetricFamily, RunQueue, RunStatus, Sample, Store } from '@svc/core/contracts'
 import { counter, createDistribution, type Distribution, histogram, metricFamily } from '@svc/plugin-kit'
 import type { Entry, History } from './history.ts'
 import { type RunRecord, RUNS } from './space.ts'
@@ -9,8 +9,8 @@ import type { RunWorker } from './worker.ts'
 export interface RunMetrics {
   stored(entries: readonly Entry[], history: History): void
   ended(record: RunRecord): void
-  /** `waiting` counts the runs of all workers. It is undefined while the store is unavailable. */
-  families(waiting: number | undefined): MetricFamily[]
+  /** `waiting` and `due` count the runs of all workers. They are undefined while the store is unavailable. */
+  families(waiting: number | undefined, due: number | undefined): MetricFamily[]
 }
 
 export interface RunMetricsOptions {
@@ -64,7 +64,7 @@ export function createRunMetrics({ isNamed, active }: RunMetricsOptions): RunMet
       there.count += 1
       runs.set(`${workflow}/${status}`, there)
     },
-    families: waiting => [
+    families: (waiting, due) => [
       counter(
         'svc_workflow_runs_total',
         'Completed and failed runs.',
@@ -78,6 +78,7 @@ export function createRunMetrics({ isNamed, active }: RunMetricsOptions): RunMet
       ),
       metricFamily('gauge', 'svc_workflow_runs_active', 'Runs in progress.', [{ labels: {}, value: active() }]),
       ...(waiting === undefined ? [] : [waitingFamily(waiting)]),
+      ...(due === undefined ? [] : [dueFamily(due)]),
     ],
   }
 }
@@ -88,6 +89,15 @@ const waitingFamily = (value: number): MetricFamily =>
     'gauge',
     'svc_workflow_runs_waiting',
     'Runs that wait for people, events or time, among the first 1000 open runs.',
+    [{ labels: {}, value }],
+    'max'
+  )
+
+const dueFamily = (value: number): MetricFamily =>
+  metricFamily(
+    'gauge',
+    'svc_workflow_runs_due',
+    'Due runs of all servers that wait for a worker, at most 1000. Runs of a limited group and runs bound to a node do not count.',
     [{ labels: {}, value }],
     'max'
   )
@@ -149,6 +159,32 @@ export class WaitingRuns {
     const { waiting } = await openRuns(this.#store, ctx)
     this.#known = { waiting, changes, until: now + FRESH_MS }
     return waiting
+  }
+}
+
+/** How long the number of due runs is good: each worker counts for itself, so that the cost does not grow with the scrapes. */
+const DUE_FRESH_MS = 5_000
+
+/** The number of due runs, read again now and then. Reads at the same time share one. */
+export class DueRuns {
+  readonly #queue: Pick<RunQueue, 'countDue'>
+  readonly #lasting: CallContext
+  #known: { readonly due: Promise<number>; readonly until: number } | undefined
+
+  constructor(queue: Pick<RunQueue, 'countDue'>, lasting: CallContext) {
+    this.#queue = queue
+    this.#lasting = lasting
+  }
+
+  /** Rejects while the store is unavailable, until the next read. */
+  read(): Promise<number> {
+    const now = performance.now()
+    if (!this.#known || now >= this.#known.until) {
+      // a queue of a plugin can be of an earlier version of the contract
+      const due = Promise.resolve().then(() => this.#queue.countDue(this.#lasting))
+      this.#known = { due, until: now + DUE_FRESH_MS }
+    }
+    return this.#known.due
   }
 }
 

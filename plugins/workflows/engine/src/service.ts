@@ -25,7 +25,7 @@ import { durationMs } from '@svc/workflow-lang'
 import { BULK_KIND, BulkRuns } from './bulk.ts'
 import { createChecker, type createNameLookup, withWorkflowNames } from './checker.ts'
 import { contractOf } from './contract.ts'
-import { createCheck, createRunMetrics, WaitingRuns } from './run-metrics.ts'
+import { createCheck, createRunMetrics, DueRuns, WaitingRuns } from './run-metrics.ts'
 import { RUN_KIND } from './definition-schedule.ts'
 import { Definitions } from './definitions.ts'
 import { type Entry, nodeOf } from './history.ts'
@@ -97,6 +97,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const { store, queue, peers, types, config, publish, log, lasting } = parts
   await openSpace(store, SPACE, {}, lasting)
   const waitingRuns = new WaitingRuns(store)
+  const dueRuns = new DueRuns(queue, lasting)
   const report = createReporter(parts, waitingRuns)
   const workplaces = await createWorkplaces(parts)
   const readers = new RunListeners()
@@ -130,7 +131,8 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
     jobKinds: { [BULK_KIND]: bulk.kind, [RUN_KIND]: runKind },
     metrics: {
       // the health check reports an unavailable store; the local counters stay available
-      read: async ctx => counts.families(await waitingRuns.read(ctx).catch(() => undefined)),
+      read: async ctx =>
+        counts.families(await waitingRuns.read(ctx).catch(() => undefined), await dueRuns.read().catch(() => undefined)),
     },
     workflows: contractOf({
       library,

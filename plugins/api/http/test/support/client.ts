@@ -12,11 +12,12 @@ export async function serve(
   routes: Record<string, Route>,
   server: ConfigTree = {},
   log?: LogOptions,
-  gifts: readonly Fixture[] = []
+  gifts: readonly Fixture[] = [],
+  cluster: { readonly clusterId?: string } = {}
 ) {
   const give = [...Object.entries(routes).map(([name, route]) => item(Routes, name, route)), ...gifts]
   const config = { server: { port: 0, ...server } }
-  const host = await testHost([new URL('../..', import.meta.url)], { give, config, ...(log ? { log } : {}) })
+  const host = await testHost([new URL('../..', import.meta.url)], { give, config, ...cluster, ...(log ? { log } : {}) })
   return { host, url: await urlOf(host), [Symbol.asyncDispose]: () => host.close() }
 }
 

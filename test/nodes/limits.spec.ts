@@ -1,0 +1,156 @@
+import { startPostgres, startTcpProxy, type TcpProxy } from '@svc/testing/engines'
+import { expect } from 'chai'
+import type { Client } from '../support/client.ts'
+import { describeWith } from '../support/needs.ts'
+import { clientsOf, startNode } from '../support/nodes.ts'
+import type { Service } from '../support/service.ts'
+import { until } from '../support/wait.ts'
+
+/** From a limit of 16 on, a worker keeps permits of a client for its next requests. */
+const [STREAMS, REQUESTS] = [32, 48]
+/** Nothing changes for this time when all requests have an answer or a permit: a worker asks each other one for up to a second. */
+const SETTLED_MS = 2_500
+const CHAT = '/api/v1/chat'
+const STATUS = '/api/v1/status'
+const LONG = { message: '/delay 240000\nlong' }
+
+/** Requests of one client that stay open. */
+class OpenRequests {
+  readonly #path: string
+  readonly #all: { readonly node: string; readonly ending: AbortController; status: number }[] = []
+
+  constructor(path: string) {
+    this.#path = path
+  }
+
+  /** Sends requests to the nodes in turn. */
+  send(nodes: readonly Pick<Service, 'url'>[], count: number): void {
+    for (let at = 0; at < count; at++) void this.#open(nodes[at % nodes.length]!.url)
+  }
+
+  /** How many were refused, and how many have a permit or wait for one. */
+  get refused(): number {
+    return this.#all.filter(({ status }) => status === 429).length
+  }
+
+  open(node?: string): number {
+    return this.#all.filter(one => (one.status === 0 || one.status === 200) && (node === undefined || one.node === node)).length
+  }
+
+  /** Resolves when each request has an answer or a permit. */
+  async settled(): Promise<void> {
+    let [open, since] = [this.open(), performance.now()]
+    await until(
+      async () => {
+        if (this.open() !== open) [open, since] = [this.open(), performance.now()]
+        return performance.now() - since
+      },
+      ms => ms > SETTLED_MS
+    )
+  }
+
+  /** Statuses that none may have. */
+  get others(): readonly number[] {
+    return this.#all.map(({ status }) => status).filter(status => ![0, 200, 429, -1].includes(status))
+  }
+
+  end(): void {
+    for (const { ending } of this.#all) ending.abort()
+  }
+
+  /** The status is 0 until there are headers, and -1 without an answer. */
+  async #open(node: string): Promise<void> {
+    const one = { node, ending: new AbortController(), status: 0 }
+    this.#all.push(one)
+    const request = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(LONG) }
+    try {
+      const answer = await fetch(`${node}${this.#path}`, { ...request, signal: one.ending.signal })
+      one.status = answer.status
+      await answer.arrayBuffer()
+      if (answer.status === 200) one.status = -1
+    } catch {
+      one.status = -1
+    }
+  }
+}
+
+describeWith('postgres', 'three nodes with limits at which their workers keep permits', () => {
+  const stack = new AsyncDisposableStack()
+  let proxy: TcpProxy
+  let nodes: readonly [Service, Service, Service]
+  let clients: readonly [Client, Client, Client]
+
+  before(async () => {
+    const postgres = stack.use(await startPostgres({ settings: { max_connections: 120 } }))
+    proxy = stack.use(await startTcpProxy(postgres))
+    const env = { SVC_CHAT__START_AFTER_MS: '0', SVC_CHAT__RESUME_S: '0' }
+    const server = { max_requests_per_second: 0, max_requests_per_principal: REQUESTS, max_streams_per_principal: STREAMS }
+    const start = async (url: string) => stack.use(await startNode({ config: { store: { url }, server }, env, few: [] }))
+    nodes = [await start(postgres.url), await start(postgres.url), await start(proxy.url)]
+    clients = clientsOf(nodes) as unknown as typeof clients
+  })
+  after(() => stack.disposeAsync())
+
+  const statusOf = async (client: Client) => (await client.get(STATUS)).status
+  /** Lets each node keep permits. */
+  const keepSome = () => Promise.all(clients.flatMap(client => [1, 2, 3, 4].map(() => statusOf(client))))
+
+  async function admitExactly(limit: number, path: string): Promise<OpenRequests> {
+    await keepSome()
+    const requests = new OpenRequests(path)
+    stack.defer(() => requests.end())
+    requests.send(nodes, 10 * limit)
+    await until(
+      async () => requests.refused,
+      count => count >= 9 * limit
+    )
+    expect([requests.open(), requests.refused, requests.others]).to.deep.equal([limit, 9 * limit, []])
+    return requests
+  }
+
+  it(`admit exactly ${STREAMS} of ${10 * STREAMS} streams of a client`, async () => {
+    const streams = await admitExactly(STREAMS, `${CHAT}/stream`)
+    streams.end()
+  }).timeout(100_000)
+
+  it(`admit exactly ${REQUESTS} of ${10 * REQUESTS} requests, and those of a killed node are free again`, async () => {
+    await until(
+      () => statusOf(clients[0]),
+      status => status === 200
+    )
+    const first = await admitExactly(REQUESTS, CHAT)
+    const lost = first.open(nodes[0].url)
+    expect(lost).to.be.above(0)
+    await nodes[0].kill()
+    const again = new OpenRequests(CHAT)
+    stack.defer(() => again.end())
+    const others = nodes.slice(1)
+    // until the others know that the node is gone, nothing is free
+    do {
+      again.send(others, 2 * lost)
+      await again.settled()
+    } while (again.open() === 0)
+    again.send(others, 2 * lost)
+    await again.settled()
+    expect([first.open(), again.open(), again.others]).to.deep.equal([REQUESTS - lost, lost, []])
+    for (const requests of [first, again]) requests.end()
+  }).timeout(100_000)
+
+  it('do not count alone: one that is cut off from the bus refuses requests, and the others go on', async () => {
+    const [, other, cut] = clients
+    proxy.drop()
+    const refused = await until(
+      () => cut.get(STATUS),
+      ({ text }) => text.includes('cannot count the open requests of its cluster')
+    )
+    expect([refused.status, refused.headers['retry-after']]).to.deep.equal([503, '5'])
+    expect(await statusOf(cut)).to.equal(503)
+    expect((await cut.get('/health/live')).status).to.equal(200)
+    expect(await statusOf(other)).to.equal(200)
+    proxy.heal()
+    await until(
+      () => statusOf(cut),
+      status => status === 200
+    )
+  }).timeout(100_000)
+})
