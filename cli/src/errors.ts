@@ -31,8 +31,7 @@ export const serverRedirects = (url: string, status: number, place: string | und
   )
 
 /** `fetch` throws the reason of the signal; `node:http` keeps it in the cause. */
-const isTimeout = (error: unknown): boolean =>
-  error instanceof Error && (error.name === 'TimeoutError' || isTimeout(error.cause))
+const isTimeout = (error: unknown): boolean => error instanceof Error && (error.name === 'TimeoutError' || isTimeout(error.cause))
 
 const TLS_FAULT = /^(ERR_TLS_CERT_|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_(GET_ISSUER_|VERIFY_))/
 

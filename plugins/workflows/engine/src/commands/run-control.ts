@@ -81,8 +81,7 @@ const pauseRun: Change = async (workflows, id, ctx) => {
 
 export class WorkflowsResume extends SvcCommand {
   static override summary = 'Resume a paused run, or a paused workflow with the runs that wait'
-  static override description =
-    'A running server executes the runs. Without a server, run `svc workflows status <run> --follow`.'
+  static override description = 'A running server executes the runs. Without a server, run `svc workflows status <run> --follow`.'
   static override examples = [
     '<%= config.bin %> <%= command.id %> 4f0c',
     '<%= config.bin %> <%= command.id %> --workflow release',
@@ -127,8 +126,7 @@ export class WorkflowsSignal extends SvcCommand {
     const ctx = contextOf(this, 'signal')
     await (await openRuns(this, ctx)).signal(args.run, { name: args.event, data }, ctx)
     if (flags.json) this.print(JSON.stringify({ success: true }))
-    else
-      this.note(`sent ${args.event}; a running server continues the run, or run: svc workflows status ${args.run} --follow`)
+    else this.note(`sent ${args.event}; a running server continues the run, or run: svc workflows status ${args.run} --follow`)
   }
 }
 
