@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto'
-import { readFile, rm } from 'node:fs/promises'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { gunzipSync } from 'node:zlib'
 import { Store, TextIndex } from '@svc/core/contracts'
+import { STORE_FILE_FORMATS } from '@svc/storage-kit/store-file'
 import { testHost } from '@svc/testing'
 import { type Postgres, startPostgres } from '@svc/testing/engines'
 import { expect } from 'chai'
@@ -14,6 +16,9 @@ import { newHome, startService } from './support/service.ts'
 import { until } from './support/wait.ts'
 
 const POSTGRES = new URL('../plugins/storage/postgres/', import.meta.url)
+const SQLITE = new URL('../plugins/storage/sqlite/', import.meta.url)
+/** A file that svc wrote in the first format. */
+const OLDER = new URL('../plugins/storage/sqlite/test/fixtures/keys-in-characters.db.gz', import.meta.url)
 
 const shaOf = async (file: string) =>
   createHash('sha256')
@@ -149,6 +154,68 @@ describeWith('postgres', 'svc store migrate', function () {
     const again = await runSvc(['store', 'migrate', '--restart', '--json'], { home: from, env: target })
     expect(again, again.err).to.include({ code: 0 })
     expect(JSON.parse(again.out)).to.include({ records: 20_001 })
+  })
+
+  it('refuses a copy that was altered in the middle, by its hash, and lets no server use it', async () => {
+    const from = await home()
+    await fill(from, 6_000)
+    const target = env()
+    const schema = target.SVC_STORE__SCHEMA
+    await killedAt(500, from, target)
+    await postgres.query(`UPDATE ${schema}.records SET value = replace(value, 'berta', 'carla') WHERE key = '${keyOf(2)}'`)
+    const failed = await runSvc(['store', 'migrate'], { home: from, env: target })
+    expect(failed.code).to.equal(1)
+    expect(failed.err).to.match(
+      /MIGRATION_FAILED[\s\S]*the data of "notes" in PostgreSQL differs from the store file[\s\S]*--restart/
+    )
+    const refused = await runSvc(['serve', '--port', '0'], { home: await home(), env: target })
+    expect(refused.err).to.match(/being moved into the schema/)
+    const again = await runSvc(['store', 'migrate', '--restart', '--json'], { home: from, env: target })
+    expect(again, again.err).to.include({ code: 0 })
+    const [row] = await postgres.query(`SELECT value FROM ${schema}.records WHERE key = '${keyOf(2)}'`)
+    expect(JSON.parse(String(row!.value))).to.deep.equal(noteOf(2))
+  })
+
+  it('moves a file of an older format that --from names into the database of --to', async () => {
+    const folder = await home()
+    const file = join(folder, 'old.db')
+    await writeFile(file, gunzipSync(await readFile(OLDER)))
+    const format = () => {
+      using db = new DatabaseSync(file, { readOnly: true })
+      return Number(db.prepare('PRAGMA user_version').get()!.user_version)
+    }
+    const before = [format(), await shaOf(file)]
+    expect(format()).to.be.below(STORE_FILE_FORMATS[1])
+    const schema = `moved_${++schemas}`
+    const words = ['store', 'migrate', '--from', `sqlite:${file}`, '--to', postgres.url, '--json']
+    // the store of the configuration is another one
+    const elsewhere = { SVC_STORE__URL: 'postgres://127.0.0.1:1/nowhere', SVC_STORE__SCHEMA: schema }
+    const moved = await runSvc(words, { home: await home(), env: elsewhere })
+    expect(moved, moved.err).to.include({ code: 0 })
+    expect(JSON.parse(moved.out)).to.include({ from: file, schema })
+    expect([format(), await shaOf(file)]).to.deep.equal(before)
+
+    const space = {
+      name: 'test',
+      version: 1,
+      collections: { notes: { indexes: { by_owner: ['owner', 'at'] } } },
+      logs: ['lines'],
+    }
+    const read = async (plugin: URL, store: object) => {
+      await using host = await testHost([plugin], { config: { store } })
+      const opened = host.service(Store)
+      await opened.open(space, ctx)
+      const page = async (query: object) =>
+        (await opened.range('notes', { ...query, limit: 1_000 }, ctx)).records.map(({ key, version, value }) => [
+          key,
+          version,
+          value,
+        ])
+      return { keys: await page({}), order: await page({ index: 'by_owner' }) }
+    }
+    const stored = await read(POSTGRES, { url: postgres.url, schema })
+    expect(stored).to.deep.equal(await read(SQLITE, { path: file }))
+    expect(stored.order.length).to.be.above(10)
   })
 
   it('refuses other files and words', async () => {

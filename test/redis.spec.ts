@@ -24,7 +24,7 @@ const limited = (perMinute: number) => ({
   server: { rate_limit: { enabled: true, requests_per_minute: perMinute, requests_per_day: MANY } },
 })
 
-/** A12 of the acceptance of clusters. */
+/** A12 of the acceptance of clusters; the short one is in `redis-flush.spec.ts`. */
 describeWith('redis', 'a server with redis.url that loses Redis', () => {
   async function startLimited(redis: Redis, more: object = {}) {
     const stack = new AsyncDisposableStack()
@@ -73,16 +73,6 @@ describeWith('redis', 'a server with redis.url that loses Redis', () => {
     expect(performance.now() - back).to.be.below(BACK_MS)
     await server.isKept(2)
     expect(server.service.output()).to.not.include(redis.password)
-  }).timeout(300_000)
-
-  it('keeps all data and begins new counts when Redis is flushed', async () => {
-    await using redis = await startRedis()
-    await using server = await startLimited(redis)
-    await redis.flush()
-    await redis.command('SCRIPT', 'FLUSH')
-    expect(await statusOf(server.client)).to.equal(200)
-    await server.isKept(2)
-    expect(await redis.command('KEYS', 'svc:*:counts:rate_limit*')).to.have.length(1)
   }).timeout(300_000)
 
   it('refuses what it cannot count while the memory of Redis is full, and counts again when there is some', async () => {

@@ -42,6 +42,7 @@ export async function* cluster(options: Options): AsyncGenerator<Figure> {
   } finally {
     await Promise.all([ours.end(), bare.end()])
   }
+  yield await idle(options)
   yield* nodes(postgres, options)
 }
 
@@ -92,19 +93,20 @@ const limited = (what: string, value: number, unit: string, limit: number): Figu
   must: 1,
 })
 
+/** Starts a node with a home of its own, which ends with the stack. */
+async function startNode(stack: AsyncDisposableStack, url: string, schema: string, { svc }: Options): Promise<Server> {
+  const folder = stack.use(scratch())
+  const port = await freePort()
+  return stack.use(await start(svcServe(svc, port, folder.path, { plugins: [RUNS], store: { url, schema } }), port))
+}
+
 /** Servers on one core: one, and four with the same connections in all. */
-async function* nodes(postgres: Database, { svc, rounds, ms }: Options): AsyncGenerator<Figure> {
+async function* nodes(postgres: Database, options: Options): AsyncGenerator<Figure> {
+  const { rounds, ms } = options
   await using stack = new AsyncDisposableStack()
-  const startNode = async (schema: string): Promise<Server> => {
-    const folder = stack.use(scratch())
-    const config = { plugins: [RUNS], store: { url: postgres.url, schema } }
-    const port = await freePort()
-    return stack.use(await start(svcServe(svc, port, folder.path, config), port))
-  }
-  const single = [await startNode('single')]
-  yield await idle(postgres)
+  const single = [await startNode(stack, postgres.url, 'single', options)]
   const several: Server[] = []
-  while (several.length < NODES) several.push(await startNode('several'))
+  while (several.length < NODES) several.push(await startNode(stack, postgres.url, 'several', options))
   const request = requestFor('POST', '/api/v1/workflows/run', { workflow: 'one', input: {} })
   const rate = (servers: readonly Server[]) => async () => {
     const load = { connections: CALLERS / servers.length, ms, request }
@@ -120,9 +122,13 @@ async function* nodes(postgres: Database, { svc, rounds, ms }: Options): AsyncGe
   yield { bench, ...compared(what, found, 'four', 'one'), unit: 'runs/s', anchor: 'one node', better: 'more', must: 0.9 }
 }
 
-/** Statements of the only node while nothing happens. */
-async function idle(postgres: Database): Promise<Figure> {
-  const sql = `SELECT xact_commit + xact_rollback AS n FROM pg_stat_database WHERE datname = 'postgres'`
+/** Statements of a node while nothing happens, BEGIN and COMMIT included. Its server counts them, which the other figures do without. */
+async function idle(options: Options): Promise<Figure> {
+  await using postgres = await startPostgres({ settings: { shared_preload_libraries: 'pg_stat_statements' } })
+  await postgres.query('CREATE EXTENSION pg_stat_statements')
+  await using stack = new AsyncDisposableStack()
+  await startNode(stack, postgres.url, 'idle', options)
+  const sql = `SELECT sum(calls) AS n FROM pg_stat_statements WHERE query NOT LIKE '%pg_stat%'`
   const count = async () => Number((await postgres.query(sql))[0]!.n)
   await sleep(SETTLED_MS)
   const before = await count()

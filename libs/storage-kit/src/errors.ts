@@ -23,7 +23,7 @@ export const leaseBusy = (lease: string, waitMs: number): SvcError =>
 export const storeNewer = (what: string, stored: number, known: number): SvcError =>
   svcError('STORE_NEWER', `${what} has version ${stored}, but this program supports only version ${known}`, {
     details: { stored, known },
-    hint: 'Update svc and its plugins, or set store.path to another file',
+    hint: 'Update svc and its plugins, or set store.path to another file, or store.schema to another schema',
   })
 
 export const storeUnknown = (kind: string, name: string): SvcError =>

@@ -1,4 +1,5 @@
 import { realpathSync, writeFileSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TestCertificate } from '../certificate.ts'
@@ -42,6 +43,11 @@ export interface Postgres extends RunningEngine, PostgresLogin {
   query<T extends PostgresRow = PostgresRow>(sql: string, values?: readonly unknown[]): Promise<T[]>
   /** Copies this server to a standby that follows it, and returns when it does. */
   standby(options?: StandbyOptions): Promise<PostgresStandby>
+  /**
+   * Brings a stopped or killed primary back as a standby of the server that has taken its place, on the same port and with a new
+   * copy of its data. Returns when it follows: it answers queries, and rejects writes with 25006.
+   */
+  demote(primary: Postgres): Promise<void>
 }
 
 /** A hot standby: it answers queries, and accepts writes after `promote`. */
@@ -165,22 +171,28 @@ class PostgresServer implements PostgresStandby {
     const { synchronous = false, settings, via = this } = options
     if (!this.#process.isRunning) throw engineStopped(NAME)
     const [folder, port] = [engineFolder('standby'), await freePort()]
-    const name = `standby_${port}`
-    const source = `host=127.0.0.1 port=${via.port} user=${this.user} application_name=${name}`
-    const how = ['--wal-method=stream', '--checkpoint=fast', '--write-recovery-conf', '--no-sync']
-    const env = { PGPASSWORD: this.password }
-    await runProgram(program('pg_basebackup'), ['-D', join(folder, 'data'), '-d', source, ...how], { name: NAME, folder, env })
-    forgetStandbys(join(folder, 'data', 'postgresql.auto.conf'))
+    const name = standbyName(port)
+    await copyRunning(folder, name, via.port)
     const standby = new PostgresServer(folder, port, { ...this.#settings, ...settings })
     try {
       await standby.open()
       if (synchronous) await this.#waitForCommitsOf(name)
-      await this.#until(name, synchronous ? 'sync' : 'async')
+      await follows(this, name, synchronous ? 'sync' : 'async')
     } catch (error) {
       await standby[Symbol.asyncDispose]()
       throw error
     }
     return standby
+  }
+
+  async demote(primary: Postgres): Promise<void> {
+    await this.stop()
+    await this.#freeSharedMemory()
+    await rm(this.#data, { recursive: true, force: true })
+    const name = standbyName(this.port)
+    await copyRunning(this.#folder, name, primary.port)
+    await this.start()
+    await follows(primary, name, 'async')
   }
 
   async promote(): Promise<void> {
@@ -201,16 +213,28 @@ class PostgresServer implements PostgresStandby {
     await this.query(`ALTER SYSTEM SET synchronous_standby_names = '${names}'`)
     await this.query('SELECT pg_reload_conf()')
   }
+}
 
-  async #until(name: string, state: 'sync' | 'async'): Promise<void> {
-    const sql = `SELECT sync_state FROM pg_stat_replication WHERE application_name = $1 AND state = 'streaming'`
-    const end = performance.now() + WAIT_MS
-    for (;;) {
-      const [row] = await this.query(sql, [name])
-      if (row?.sync_state === state) return
-      if (performance.now() > end) throw engineFailed(NAME, `has no ${state} standby ${name}`, await this.log())
-      await sleep(10)
-    }
+const standbyName = (port: number) => `standby_${port}`
+
+/** Copies a running server to the folder of a standby with this name. */
+async function copyRunning(folder: string, name: string, port: number): Promise<void> {
+  const source = `host=127.0.0.1 port=${port} user=${CREDENTIALS.user} application_name=${name}`
+  const how = ['--wal-method=stream', '--checkpoint=fast', '--write-recovery-conf', '--no-sync']
+  const env = { PGPASSWORD: CREDENTIALS.password }
+  await runProgram(program('pg_basebackup'), ['-D', join(folder, 'data'), '-d', source, ...how], { name: NAME, folder, env })
+  forgetStandbys(join(folder, 'data', 'postgresql.auto.conf'))
+}
+
+/** Returns when a standby follows a primary. */
+async function follows(primary: Postgres, name: string, state: 'sync' | 'async'): Promise<void> {
+  const sql = `SELECT sync_state FROM pg_stat_replication WHERE application_name = $1 AND state = 'streaming'`
+  const end = performance.now() + WAIT_MS
+  for (;;) {
+    const [row] = await primary.query(sql, [name])
+    if (row?.sync_state === state) return
+    if (performance.now() > end) throw engineFailed(NAME, `has no ${state} standby ${name}`, await primary.log())
+    await sleep(10)
   }
 }
 

@@ -85,6 +85,15 @@ describeWith('postgres', 'the test engine PostgreSQL', () => {
         expect(row).to.deep.equal({ timeline: '00000002' })
       }
     })
+
+    it('brings the old primary back as a read-only standby of the one that was promoted', async () => {
+      await postgres.demote(standby)
+      await standby.query('INSERT INTO acknowledged VALUES (-3)')
+      while ((await countOf(postgres, [-3])) === 0) await sleep(5)
+      expect(await postgres.query('SELECT pg_is_in_recovery() AS standby')).to.deep.equal([{ standby: true }])
+      const error = await postgres.query('INSERT INTO acknowledged VALUES (-4)').catch((err: unknown) => err)
+      expect(error).to.have.property('code', '25006')
+    })
   })
 })
 

@@ -71,6 +71,7 @@ class PostgresBus implements OpenBus {
   readonly #ending = new AbortController()
   #facts: Json = null
   #isJoined = false
+  #rejoining: Promise<void> | undefined
   #following: Promise<void> | undefined
   readonly #reads = new MemberReads(async () => {
     const [found] = await this.#sql.run([this.#read()], RETRY_MS)
@@ -245,6 +246,8 @@ class PostgresBus implements OpenBus {
         .filter(({ worker }) => worker !== null)
         .map(({ worker, node, facts }) => [String(worker), { node: String(node), facts: JSON.parse(String(facts)) as Json }])
     )
+    // the others do not see this worker, so it is no member until it has joined again
+    if (this.#isJoined && !members.has(this.#options.self)) void this.#rejoin(REJOINS)
     await this.#keepFormer(members)
     this.#members = members
     this.#known.set(members)
@@ -259,14 +262,29 @@ class PostgresBus implements OpenBus {
 
   async #keepFormer(members: Members): Promise<void> {
     if (!this.#former) return
-    const missing = [...this.#former.members].filter(([worker]) => !members.has(worker))
+    const { self, store, lasting } = this.#options
+    const missing = [...this.#former.members].filter(([worker]) => worker !== self && !members.has(worker))
     if (missing.length > 0 && performance.now() < this.#former.until) {
       for (const [worker, member] of missing) members.set(worker, member)
       return
     }
     this.#former = undefined
-    for (const [worker] of missing)
-      if (worker !== this.#options.self) await this.#options.store.releaseHolder(`${worker}/`, this.#options.lasting)
+    for (const [worker] of missing) await store.releaseHolder(`${worker}/`, lasting)
+  }
+
+  /** Joins again when the row of this member is gone. */
+  #rejoin(reason: string): Promise<void> {
+    const { log, lasting } = this.#options
+    const join = async () => {
+      log.warn({}, reason)
+      this.#reset()
+      await this.#enter()
+      await this.#permits.restore(true)
+    }
+    return (this.#rejoining ??= join()
+      // the next renewal tries again
+      .catch((err: unknown) => lasting.signal.aborted || log.debug({ err }, 'failed to join the bus again'))
+      .then(() => (this.#rejoining = undefined)))
   }
 
   /** Renews the row of this member, and removes members that do not; deletes old posts. */
@@ -289,29 +307,24 @@ class PostgresBus implements OpenBus {
   }
 
   async #renew(): Promise<void> {
-    const { self, log } = this.#options
+    const { self } = this.#options
     const { s } = this.#sql
     const renewal = {
       text: `UPDATE ${s}.bus_members SET seen = ${NOW} WHERE worker = $1 AND claimed = 0`,
       values: [self],
     }
-    const { isRenewed, isEmptied, late } = await this.#reads.inTurn(async () => {
+    const { isRenewed, late } = await this.#reads.inTurn(async () => {
       const [renewed, found] = await this.#sql.run([renewal, this.#read()])
       await this.#apply(found!)
       const others = found!.rows.filter(row => row.late === true && row.worker !== self)
       return {
         isRenewed: renewed!.count > 0,
-        isEmptied: this.#former !== undefined,
         late: others.map(({ worker }) => String(worker)),
       }
     })
     if (this.#ending.signal.aborted) return
-    if (!isRenewed) {
-      log.warn({}, isEmptied ? REJOINS : 'other workers considered this worker lost; it joins the bus again')
-      this.#reset()
-      await this.#enter()
-      await this.#permits.restore(true)
-    } else if (late.length > 0) await this.#removeLate(late)
+    if (!isRenewed) await this.#rejoin(this.#former ? REJOINS : LOST)
+    else if (late.length > 0) await this.#removeLate(late)
   }
 
   /** Removes lost members. One of those that notice it does so. */
@@ -354,4 +367,5 @@ class PostgresBus implements OpenBus {
 
 const epochIn = ([row]: SqlResult['rows']) => (typeof row?.epoch === 'string' ? row.epoch : undefined)
 
+const LOST = 'other workers considered this worker lost; it joins the bus again'
 const REJOINS = 'a restart of PostgreSQL has ended the membership of this worker; it joins the bus again'

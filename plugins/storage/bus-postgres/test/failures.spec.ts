@@ -154,6 +154,23 @@ describeWith('postgres', 'the bus in PostgreSQL when something fails', () => {
     expect(await a.bus.members(ctx)).to.have.length(2)
   })
 
+  it('joins again before its next renewal when a failover has emptied the tables, and is no member until then', async () => {
+    const section = { url: postgres.url, schema: newSchema() }
+    await using a = await openMember('a', { store: section, lostMs: 600_000 })
+    await using b = await openMember('b', { store: section, lostMs: 600_000 })
+    for (const { bus } of [a, b]) await bus.join(null, ctx)
+    const empty = ['members', 'epoch', 'posts', 'permits'].map(table => `"${section.schema}".bus_${table}`).join(', ')
+    await postgres.query(`TRUNCATE ${empty}; INSERT INTO "${section.schema}".bus_epoch(id) VALUES ('next')`)
+    expect(
+      (await b.bus.members(ctx)).map(({ worker }) => worker),
+      'the other one is not lost yet'
+    ).to.deep.equal([a.worker])
+    const rows = () => postgres.query(`SELECT worker FROM "${section.schema}".bus_members ORDER BY worker`)
+    await becomes('its return', async () => (await rows()).some(({ worker }) => worker === b.worker))
+    await becomes('the return of both', async () => (await rows()).length === 2)
+    expect([...a.seen.gone, ...b.seen.gone]).to.deep.equal([])
+  })
+
   it('connects only the servers of one cluster in a database', async () => {
     const store = { url: postgres.url, schema: newSchema() }
     await using a = await openMember('a', { store })

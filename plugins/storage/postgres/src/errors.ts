@@ -106,6 +106,9 @@ export const readOnly = (cause?: unknown): SvcError =>
 export const schemaMissing = (schema: string): SvcError =>
   storeUnavailable(`the schema "${schema}" has no tables of svc`, 'Run `svc store init`')
 
+export const schemaOlder = (schema: string, format: number): SvcError =>
+  storeUnavailable(`the tables of svc in the schema "${schema}" have the older format ${format}`, 'Run `svc store init`')
+
 export const schemaNewer = (stored: number, known: number): SvcError => storeNewer('the database', stored, known)
 
 export const wrongServer = (what: string, hint: string): SvcError => storeUnavailable(what, hint)

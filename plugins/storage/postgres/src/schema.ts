@@ -1,6 +1,6 @@
 import { codeOf } from '@svc/core'
 import type { Line, Statement } from './line.ts'
-import { migrationUnfinished, schemaMissing, schemaNewer } from './errors.ts'
+import { migrationUnfinished, schemaMissing, schemaNewer, schemaOlder } from './errors.ts'
 
 /** The format of the tables that this program writes. */
 export const FORMAT = 2
@@ -92,9 +92,11 @@ export async function prepareSchema(line: Line, schema: string): Promise<boolean
 /** SQLSTATE of a table that exists. */
 const DUPLICATE = '42P07'
 
-/** Throws STORE_UNAVAILABLE unless the tables are there, and STORE_NEWER. */
+/** Throws STORE_UNAVAILABLE unless the tables are there, in the format of this program, and STORE_NEWER. */
 export async function requireSchema(line: Line, schema: string): Promise<void> {
-  if (!isPresent(await formatIn(line, schema))) throw schemaMissing(schema)
+  const format = await formatIn(line, schema)
+  if (isPresent(format)) return
+  throw format === 0 ? schemaMissing(schema) : schemaOlder(schema, format)
 }
 
 /** Whether all tables are there. Throws STORE_NEWER. */

@@ -23,6 +23,7 @@ import { createDatabase } from './database.ts'
 import { createLine, type Session, type Target } from './line.ts'
 import { createListener } from './listener.ts'
 import { createReader, type Reader } from './reader.ts'
+import { repairRestored } from './restored.ts'
 import { prepareSchema, quoted, requireSchema } from './schema.ts'
 import { createWatches } from './watch.ts'
 import { createWriter, type Writer } from './writer.ts'
@@ -135,7 +136,7 @@ function createParts({ target, direct = target, schema = SCHEMA, readers = READE
   return { reader, watches, writer, listener, line, apart, counter, close }
 }
 
-/** Creates or checks the tables through a connection of its own. */
+/** Creates, or checks and repairs, the tables through a connection of its own. */
 async function begin(
   direct: Target,
   schema: string,
@@ -146,6 +147,7 @@ async function begin(
     const session = await line.session(waitMs)
     if (session.standby || !mayMake) await requireSchema(line, schema)
     else await prepareSchema(line, schema)
+    if (!session.standby) await repairRestored(line, schema)
     return session
   } catch (error) {
     throw storeError(error)

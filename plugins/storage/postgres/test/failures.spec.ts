@@ -5,59 +5,10 @@ import { type Postgres, postgresAnswer, startPostgres, startTcpProxy } from '@sv
 import { expect } from 'chai'
 import { describeWith } from '../../../../test/support/needs.ts'
 import { createCheck } from '../src/check.ts'
-import type { PostgresStore } from '../src/store.ts'
+import { audit, outcomeOf, put, SPACE, until, writeMany } from './load.ts'
 import { ctx, newSchema, storeWith } from './support.ts'
 
-const SPACE = { name: 'failures', version: 1, collections: { notes: { watched: true }, plain: {} }, logs: ['lines'] } as const
-const put = (key: string, value: number): StoreOp => ({ op: 'put', collection: 'plain', key, value })
-const lengthOf = async (store: PostgresStore, id: string) => (await store.read('lines', id, { limit: 9 }, ctx)).length
-
-/** The outcome of a batch: `done`, or its code. */
-const outcomeOf = (store: PostgresStore, ops: readonly StoreOp[]): Promise<string> =>
-  store.batch(ops, {}, ctx).then(
-    () => 'done',
-    (error: unknown) => codeOf(error) ?? String(error)
-  )
-
-/** Writes batches until `end` is called; each puts a record and appends an entry. */
-function writeMany(store: PostgresStore, name: string, writers = 16) {
-  const outcomes = new Map<string, string>()
-  let isOver = false
-  const work = Array.from({ length: writers }, async (_, writer) => {
-    for (let n = 0; !isOver; n++) {
-      const id = `${name}-${writer}-${n}`
-      outcomes.set(id, await outcomeOf(store, [put(id, n), { op: 'append', log: 'lines', id, values: [n] }]))
-    }
-  })
-  return {
-    outcomes,
-    async end() {
-      isOver = true
-      await Promise.all(work)
-    },
-  }
-}
-
-/** Compares what was reported with what is stored. Returns the number of batches by outcome. */
-async function audit(store: PostgresStore, outcomes: ReadonlyMap<string, string>): Promise<Record<string, number>> {
-  const counts: Record<string, number> = {}
-  for (const [id, outcome] of outcomes) {
-    counts[outcome] = (counts[outcome] ?? 0) + 1
-    const [record, entries] = [await store.get('plain', id, ctx), await lengthOf(store, id)]
-    expect(entries, `${id} is there in part or twice`).to.equal(record === undefined ? 0 : 1)
-    if (outcome === 'done') expect(entries, `${id} was acknowledged and is lost`).to.equal(1)
-    if (outcome === 'STORE_UNAVAILABLE') expect(entries, `${id} was reported as not done`).to.equal(0)
-    expect(['done', 'STORE_UNAVAILABLE', 'STORE_UNSURE']).to.include(outcome)
-  }
-  return counts
-}
-
-async function until(isSo: () => Promise<boolean> | boolean, ms = 20_000): Promise<void> {
-  for (const end = performance.now() + ms; !(await isSo()); await sleep(20))
-    if (performance.now() > end) throw new Error(`it was not so within ${ms} ms`)
-}
-
-/** A2, A3, A4 and, for a half-open line, A10 of the acceptance of clusters. */
+/** A2, A3, A4 and, for a half-open line, A10 of the acceptance of clusters; the short ones are in `outages.spec.ts`. */
 describeWith('postgres', 'the store in PostgreSQL', () => {
   let postgres: Postgres
   beforeEach(async () => (postgres = await startPostgres({ settings: { max_connections: 60 } })))
@@ -72,7 +23,7 @@ describeWith('postgres', 'the store in PostgreSQL', () => {
     await direct.open(SPACE, ctx)
     let commits = 0
     proxy.cutAt(postgresAnswer('COMMIT', { times: 200, when: () => ++commits % 3 === 0 }))
-    const load = writeMany(store, 'c')
+    await using load = writeMany(store, 'c')
     await until(() => proxy.cuts >= 200 && load.outcomes.size >= 2_000, 150_000)
     await load.end()
     const counts = await audit(direct, load.outcomes)
@@ -158,7 +109,7 @@ describeWith('postgres', 'the store in PostgreSQL', () => {
       for (let next = await changes.next(); !next.done; next = await changes.next()) heard = Number(next.value.value)
     })()
     for (let round = 1; round <= 10; round++) {
-      const load = writeMany(store, `r${round}`)
+      await using load = writeMany(store, `r${round}`)
       await until(() => load.outcomes.size > 200)
       await postgres.kill()
       await sleep(200)
@@ -174,30 +125,6 @@ describeWith('postgres', 'the store in PostgreSQL', () => {
       await until(() => heard === round)
     }
   }).timeout(300_000)
-
-  it('follows a promoted standby: nothing acknowledged is lost, fences rise, watches end', async () => {
-    await using standby = await postgres.standby({ synchronous: true })
-    const url = postgres.url.replace(/\/postgres$/, `,127.0.0.1:${standby.port}/postgres`)
-    await using store = storeWith({ url, schema: newSchema() })
-    await store.open(SPACE, ctx)
-    const request = { holder: 'a/1', ttlMs: 60_000, waitMs: 0 }
-    const before: Lease = await store.acquire('l', request, ctx)
-    const watch = store.watch('notes', ctx)[Symbol.asyncIterator]()
-    const ended = watch.next().catch((error: unknown) => codeOf(error))
-    const load = writeMany(store, 'f')
-    await until(() => load.outcomes.size > 200)
-    await postgres.kill()
-    await standby.promote()
-    const began = performance.now()
-    await until(async () => (await outcomeOf(store, [put('again', 1)])) === 'done')
-    expect(performance.now() - began).to.be.below(5_000)
-    await load.end()
-    await audit(store, load.outcomes)
-    // a promoted standby can give the ids of transactions again, so the watcher reads everything anew
-    expect(await ended).to.equal('STORE_UNAVAILABLE')
-    await store.release(before, ctx)
-    expect((await store.acquire('l', request, ctx)).fence).to.be.above(before.fence + 2 ** 31)
-  }).timeout(120_000)
 
   it('gives no fence twice after a failover to a standby that has not followed', async () => {
     await using link = await startTcpProxy(postgres)
@@ -253,7 +180,7 @@ describeWith('postgres', 'the store in PostgreSQL', () => {
     await direct.open(SPACE, ctx)
     const check = createCheck(store)
     expect((await check.probe(ctx)).status).to.equal('healthy')
-    const load = writeMany(store, 'p', 4)
+    await using load = writeMany(store, 'p', 4)
     await until(() => load.outcomes.size > 50)
     proxy.drop()
     const began = performance.now()
