@@ -153,9 +153,10 @@ export const sourceUnreadable = (file: string, reason: string, cause?: unknown):
 export const migrationBusy = (): SvcError =>
   svcError('MIGRATION_REFUSED', 'another process moves a store into this schema', { hint: 'Wait until it has ended' })
 
-export const migrationNotEmpty = (schema: string): SvcError =>
-  svcError('MIGRATION_REFUSED', `the schema "${schema}" has data already`, {
-    hint: 'If the store was moved before, start the server. Otherwise set store.schema to a new name',
+/** `contents`: the data that was found. */
+export const migrationNotEmpty = (schema: string, contents: string): SvcError =>
+  svcError('MIGRATION_REFUSED', `the schema "${schema}" has data already: ${contents}`, {
+    hint: 'Set store.schema to a new name, and run the command again. An earlier run that has ended needs no other one',
   })
 
 export const migrationChanged = (file: string): SvcError =>
