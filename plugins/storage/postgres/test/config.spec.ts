@@ -17,7 +17,7 @@ const failure = (work: () => unknown) => {
   try {
     work()
   } catch (error) {
-    return { code: codeOf(error), message: messageOf(error) }
+    return { code: codeOf(error), message: messageOf(error), hint: (error as { hint?: string }).hint }
   }
   throw new Error('it did not fail')
 }
@@ -73,6 +73,32 @@ describe('the section store of store-postgres', () => {
       expect(code).to.equal('STORE_CONFIG_INVALID')
       expect(message).not.to.include('s3cret')
     }
+  })
+
+  it('names how a wrong URL begins, and nothing behind', () => {
+    const begins: [string, string][] = [
+      ['postgres//a:s3cret@host/x', ', but begins with postgres//'],
+      ['postgres:/a:s3cret@host/x', ', but begins with postgres:/'],
+      ['Postgres://a:s3cret@host/x', ', but begins with Postgres://'],
+      ['mysql://a:s3cret@host/x', ', but begins with mysql://'],
+      ['jdbc:postgresql://s3cret', ''],
+      ['sqlite:/s3cret/x.db', ', but begins with sqlite:/'],
+      ['sqlite:///s3cret/x.db', ', but begins with sqlite://'],
+      ['sqlite:s3cret.db', ', but begins with sqlite:'],
+      ['s3cret:s3cret@host/x', ''],
+      ['s3cret@host/x', ''],
+      ['/s3cret/x.db', ''],
+      ['s3cret', ''],
+      ['\u001b[31mpostgres://s3cret', ''],
+    ]
+    for (const name of ['url', 'direct_url'] as const)
+      for (const [url, begin] of begins) {
+        const { code, message, hint } = failure(() => of({ url: 'postgres://host/x', [name]: url }))
+        expect(code).to.equal('STORE_CONFIG_INVALID')
+        expect(message).to.equal(`store.${name} must begin with postgres:// or postgresql://${begin}`)
+        const file = name === 'url' ? '. For a file of SQLite, remove store.url and set store.path' : ''
+        expect(hint).to.equal(`Write postgres://user@host:5432/name${file}`)
+      }
   })
 
   it('reads the password from a variable, a file or a command, for each connection', async () => {
