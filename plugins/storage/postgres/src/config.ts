@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import { schema, type SvcError } from '@svc/core'
-import { LOGIN_PROPERTIES, type LoginConfig, passwordOf, tlsOf } from '@svc/storage-kit/server-login'
+import { LOGIN_PROPERTIES, type LoginConfig, passwordKeyOf, passwordOf, tlsOf } from '@svc/storage-kit/server-login'
 import { configWrong } from './errors.ts'
 import type { Target } from './line.ts'
 import type { PostgresOptions } from './store.ts'
@@ -117,7 +117,7 @@ function targetOf(name: string, url: string, settings: PostgresConfig): Target {
     hosts,
     ...(parts.user ? { user: decoded(name, parts.user) } : {}),
     ...(parts.database ? { database: decoded(name, parts.database) } : {}),
-    ...(password === undefined ? {} : { password }),
+    ...(password === undefined ? {} : { password, passwordFrom: inUrl === undefined ? passwordKeyOf(settings, LOGIN) : name }),
     ssl: tlsOf(
       hosts.map(({ host }) => host),
       settings,

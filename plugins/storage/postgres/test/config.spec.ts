@@ -132,13 +132,13 @@ describe('the section store of store-postgres', () => {
   })
 
   it('adds up connections', () => {
-    const usage = { allowed: 20, used: 4, workers: 4, others: 3 }
+    const usage = { allowed: 20, used: 4, stores: 4, others: 3 }
     expect(problemOf(usage, 5)).to.deep.equal({
-      sum: '4 × 5 for workers of svc + 3 of other programs = 23, but PostgreSQL allows 20',
+      sum: '4 × 5 for workers and commands of svc + 3 others = 23, but PostgreSQL allows 20',
       isFatal: false,
     })
     expect(problemOf({ ...usage, used: 18 }, 5)).to.include({ isFatal: true })
-    expect(problemOf({ ...usage, workers: 3 }, 5)).to.equal(undefined)
+    expect(problemOf({ ...usage, stores: 3 }, 5)).to.equal(undefined)
   })
 })
 
