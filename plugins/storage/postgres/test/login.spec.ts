@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { shownPath, type SvcError } from '@svc/core'
+import { asSvcError, shownPath, type SvcError } from '@svc/core'
 import { type Postgres, startPostgres } from '@svc/testing/engines'
 import { expect } from 'chai'
 import { describeWith } from '../../../../test/support/needs.ts'
@@ -20,10 +20,12 @@ describeWith('postgres', 'a login of store-postgres that fails', () => {
 
   const failure = async (config: Partial<PostgresConfig>): Promise<SvcError> => {
     await using store = storeWith({ schema: newSchema(), wait_ms: 30_000, ...config })
-    return store.start().then(
-      () => expect.fail('it started'),
-      (error: SvcError) => error
-    )
+    try {
+      await store.start()
+    } catch (error) {
+      return asSvcError(error, 'FOREIGN')
+    }
+    throw new Error('it started')
   }
   const server = () => `127.0.0.1:${postgres.port}`
   const urlOf = (user: string, name = 'postgres') => `postgres://${user}@${server()}/${name}`
