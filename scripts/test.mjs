@@ -59,11 +59,11 @@ const PARTS = {
   client: /^test\/client\//,
   // PostgreSQL and Redis; `plugins/storage/{postgres/test/{config,plugin},redis/test/config}.spec.ts` stay in `npm test`
   cluster:
-    /^(plugins\/storage\/(postgres\/test\/(demoted|failures|feed|formats|kits|pooler|terminated)|redis\/test\/connection|(bus-postgres|queue-(bullmq|pgboss))\/test\/\w+|(bus-redis|cache-redis|counts-redis)\/test\/(failures|kit))|test\/(cluster-(nodes|plugins|start)|deploy|migrate-store|nodes\/\w+|postgres(-(jobs|nodes|runs|workplaces))?|redis)|plugins\/workflows\/engine\/test\/workplaces)\.spec/,
+    /^(plugins\/storage\/(postgres\/test\/(demoted|failures|feed|formats|kits|login|pooler|terminated)|redis\/test\/connection|(bus-postgres|queue-(bullmq|pgboss))\/test\/\w+|(bus-redis|cache-redis|counts-redis)\/test\/(failures|kit))|test\/(cluster-(nodes|plugins|start)|deploy|migrate-(store|target)|nodes\/\w+|postgres(-(errors|jobs|nodes|runs|workplaces))?|redis)|plugins\/workflows\/engine\/test\/workplaces)\.spec/,
   clients: /^test\/clients\//,
   // commands in processes of their own; `cli/test/commands.spec.ts` stays in `npm test`
   commands:
-    /^(test\/(chat|eval|mcp|providers|secrets|tools|workflow)-command(s|-tools)?|test\/(chat-terminal|samples-operators)|cli\/test\/(folder-commands|mcp-serve|status|watching))\.spec/,
+    /^(test\/(chat|eval|mcp|providers|secrets|tools|workflow)-command(s|-tools)?|test\/(chat-terminal|samples-operators|store-url)|cli\/test\/(folder-commands|mcp-serve|status|watching))\.spec/,
   // the console in Chromium; `test/console.spec.ts` stays in `npm test`
   console: /^test\/console\/(?!screenshots\.spec)/,
   // the HTTP contract and the MCP conformance suite

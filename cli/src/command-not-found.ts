@@ -1,7 +1,7 @@
 import type { Hook } from '@oclif/core'
 import type { SvcError } from '@svc/core'
 import { curatedOwner } from './contributed.ts'
-import { selectorOf } from './curated.ts'
+import { EMBEDDED_STORE, selectorOf } from './curated.ts'
 import { commandLeftOut, commandOfEmbedded, commandUnknown, commandUnselected } from './errors.ts'
 
 /** oclif's hook for an unknown command: throws an error that suggests a similar command. */
@@ -18,9 +18,7 @@ export function notFound(id: string, argv: readonly string[], known: readonly st
   const owner = curatedOwner(words, known)
   if (owner === undefined) return commandUnknown(id.split(':'), argv, known)
   // store.url has selected PostgreSQL instead of the embedded store
-  if (owner === EMBEDDED && known.includes('store:migrate')) return commandOfEmbedded(words)
+  if (owner === EMBEDDED_STORE && known.includes('store:migrate')) return commandOfEmbedded(words)
   const selector = selectorOf(owner)
   return selector === undefined ? commandLeftOut(id.split(':')[0]!, owner) : commandUnselected(argv, owner, selector)
 }
-
-const EMBEDDED = '@svc/plugin-store-sqlite'

@@ -161,9 +161,12 @@ export type CuratedModules = [
 /** The default configuration: the curated plugins, and a provider that needs no key. */
 export const DEFAULTS: ConfigTree = { plugins: [...CURATED], providers: { local: {} } }
 
+/** The store of a configuration that selects no other one. */
+export const EMBEDDED_STORE = '@svc/plugin-store-sqlite'
+
 /** What takes the place of others when the store is in PostgreSQL. */
 const FOR_POSTGRES: Readonly<Record<string, string>> = {
-  '@svc/plugin-store-sqlite': '@svc/plugin-store-postgres',
+  [EMBEDDED_STORE]: '@svc/plugin-store-postgres',
   '@svc/plugin-bus-store': '@svc/plugin-bus-postgres',
   '@svc/plugin-queue-store': '@svc/plugin-queue-pgboss',
 }
@@ -197,6 +200,8 @@ export function selectorOf(plugin: string): string | undefined {
 /** What selects other plugins: the URL of a database, and that of Redis with its uses. */
 export interface Selectors {
   readonly storeUrl: unknown
+  /** The plugins that the configuration loads without a selection. */
+  readonly loaded: readonly string[]
   readonly redisUrl: unknown
   readonly redisUse: unknown
 }
@@ -208,8 +213,9 @@ export const isPostgresUrl = (url: unknown): url is string => typeof url === 'st
  * The default configuration for these values of the others. Servers with a store in PostgreSQL are one cluster. Undefined if they
  * select nothing.
  */
-export function selectedDefaults({ storeUrl, redisUrl, redisUse }: Selectors): ConfigTree | undefined {
-  const isPostgres = isPostgresUrl(storeUrl)
+export function selectedDefaults({ storeUrl, loaded, redisUrl, redisUse }: Selectors): ConfigTree | undefined {
+  // the embedded store has no URL: for a wrong one, the store in PostgreSQL explains what it must be
+  const isPostgres = isPostgresUrl(storeUrl) || (storeUrl !== undefined && loaded.includes(EMBEDDED_STORE))
   const isRedis = typeof redisUrl === 'string'
   if (!isPostgres && !isRedis) return undefined
   const plugins = isPostgres ? CURATED.map(name => FOR_POSTGRES[name] ?? name) : CURATED

@@ -112,7 +112,7 @@ export const commandLeftOut = (word: string, plugin: string): SvcError =>
 export const commandOfEmbedded = (words: readonly string[]): SvcError =>
   svcError(
     'COMMAND_LINE_INVALID',
-    `"svc ${words.slice(0, 2).join(' ')}" works on the file of the embedded store, but store.url is a PostgreSQL database`,
+    `"svc ${words.slice(0, 2).join(' ')}" works on the file of the embedded store, but store.url selects PostgreSQL`,
     {
       hint: 'Use pg_dump and pg_restore, or a base backup with a WAL archive for recovery to a point in time: see "Back up" in docs/guides/scale.md',
     }

@@ -26,6 +26,7 @@ export async function findSettings(
   let own = await find(merged(flagsLayer(options), more))
   const selected = selectedDefaults({
     storeUrl: get(own.value, ['store', 'url']),
+    loaded: own.plugins.map(({ use }) => use).filter(use => typeof use === 'string'),
     redisUrl: get(own.value, ['redis', 'url']),
     redisUse: get(own.value, ['redis', 'use']),
   })

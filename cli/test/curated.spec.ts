@@ -59,8 +59,8 @@ describe('the curated plugins', () => {
 })
 
 describe('the plugins that a configuration selects', () => {
-  const of = (storeUrl?: unknown, redisUrl?: unknown, redisUse?: unknown) =>
-    selectedDefaults({ storeUrl, redisUrl, redisUse })?.plugins as string[] | undefined
+  const of = (storeUrl?: unknown, redisUrl?: unknown, redisUse?: unknown, loaded = DEFAULTS.plugins as string[]) =>
+    selectedDefaults({ storeUrl, loaded, redisUrl, redisUse })?.plugins as string[] | undefined
   const changes = (plugins: readonly string[] = []) => ({
     added: plugins.filter(name => !(DEFAULTS.plugins as string[]).includes(name)).map(name => name.slice(12)),
     removed: (DEFAULTS.plugins as string[]).filter(name => !plugins.includes(name)).map(name => name.slice(12)),
@@ -68,7 +68,15 @@ describe('the plugins that a configuration selects', () => {
   const REDIS = 'redis://cache.example'
 
   it('are the curated ones without a URL', () => {
-    for (const odd of [undefined, 7, 'file.db', ['postgres://x']]) expect(of(odd, undefined, ['counts'])).to.equal(undefined)
+    expect(of(undefined, undefined, ['counts'])).to.equal(undefined)
+  })
+
+  it('are those of PostgreSQL for any URL of the store, unless the configuration has another store', () => {
+    for (const odd of ['postgres//x', 'mysql://x', 'file.db', '', 7, null, ['postgres://x']]) {
+      expect(of(odd), String(odd)).to.include('@svc/plugin-store-postgres').and.not.include('@svc/plugin-store-sqlite')
+      expect(of(odd, undefined, undefined, ['acme-store']), String(odd)).to.equal(undefined)
+    }
+    expect(of('postgres://db.example', undefined, undefined, [])).to.include('@svc/plugin-store-postgres')
   })
 
   it('are those of PostgreSQL, those of the uses of Redis, or both', () => {

@@ -3,8 +3,7 @@ import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { promisify } from 'node:util'
-import { filesOfCommand, registerSecret, type SvcError } from '@svc/core'
-import { storeUnavailable } from './errors.ts'
+import { codeOf, filesOfCommand, registerSecret, shownPath, type SvcError, svcError } from '@svc/core'
 
 // The password and the encryption of connections to a server with data, such as PostgreSQL or Redis: the same keys in each section.
 
@@ -79,7 +78,7 @@ export function passwordOf(
       `${section} has more than one password`,
       'Set one of password_env, password_file and password_command, or write it in the URL'
     )
-  const failed = (reason: string) => noPassword(section, server, reason)
+  const failed = (reason: string, where?: string) => noPassword(section, server, reason, where)
   let [last, forget]: [string?, (() => void)?] = []
   const secret = (read: () => Promise<string>) => async () => {
     const text = (await read()).replace(/\r?\n$/, '')
@@ -96,7 +95,11 @@ export function passwordOf(
   }
   if (variable !== undefined) return secret(async () => process.env[variable] ?? '')
   if (path !== undefined)
-    return secret(() => readFile(path, 'utf8').catch(() => Promise.reject(failed(`${section}.password_file cannot be read`))))
+    return secret(() =>
+      readFile(path, 'utf8').catch((error: unknown) => {
+        throw failed(`${section}.password_file cannot be read: ${fileReason(error)}`, shownPath(path))
+      })
+    )
   if (command === undefined) return undefined
   return secret(async () => {
     try {
@@ -108,12 +111,33 @@ export function passwordOf(
   })
 }
 
-/** `reason` contains nothing that a command printed. */
-const noPassword = (section: string, server: string, reason: string): SvcError =>
-  storeUnavailable(
-    `there is no password for ${server}: ${reason}`,
-    `Check ${section}.password_env, password_file or password_command`
-  )
+/** The setting that has the password, unless the URL has it; undefined if there is none. */
+export function passwordKeyOf(settings: LoginConfig, { section }: Pick<LoginOptions, 'section'>): string | undefined {
+  const key = (['password_env', 'password_file', 'password_command'] as const).find(name => settings[name] !== undefined)
+  return key && `${section}.${key}`
+}
+
+/** `reason` contains nothing that a command printed. `where` is for the terminal and the log: HTTP clients get no path. */
+const noPassword = (section: string, server: string, reason: string, where?: string): SvcError =>
+  svcError('STORE_UNAVAILABLE', `there is no password for ${server}: ${reason}`, {
+    details: { retryable: true },
+    hint: `Check ${section}.password_env, password_file or password_command`,
+    ...(where === undefined ? {} : { where }),
+  })
+
+const FILE_REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'the file does not exist',
+  ENOTDIR: 'a part of the path is not a folder',
+  EACCES: 'the user of svc has no permission',
+  EPERM: 'the user of svc has no permission',
+  EISDIR: 'it is a folder',
+}
+
+/** Why a file cannot be read. The messages of the system contain its path. */
+const fileReason = (error: unknown): string => {
+  const code = codeOf(error) ?? ''
+  return FILE_REASONS[code] ?? `the system reports ${code || 'an unknown error'}`
+}
 
 const LOCAL = /^(localhost|127\.\d+\.\d+\.\d+|::1|\/.*)$/
 
@@ -133,8 +157,8 @@ export function tlsOf(
     if (path === undefined) return undefined
     try {
       return readFileSync(path, 'utf8')
-    } catch {
-      throw wrong(`${section}.tls.${key} cannot be read`, 'Check the path and the rights of the file')
+    } catch (error) {
+      throw wrong(`${section}.tls.${key} cannot be read: ${fileReason(error)}`, 'Check the path and the rights of the file')
     }
   }
   const options = { ca: read('ca_file'), cert: read('cert_file'), key: read('key_file'), servername: tls.server_name }

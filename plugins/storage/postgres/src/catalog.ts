@@ -98,6 +98,13 @@ export async function declareSpace(line: Line, schema: string, space: Space): Pr
   return stored
 }
 
+/** Takes all declarations back, inside a transaction that no write runs beside. The store must be without data. */
+export async function forgetSpaces(line: Line, schema: string): Promise<void> {
+  const s = quoted(schema)
+  for (const table of ['feed', 'indexes', 'collections', 'logs', 'spaces']) await line.one({ text: `DELETE FROM ${s}.${table}` })
+  await line.one(nextVersion(s))
+}
+
 const nextVersion = (s: string): Statement => ({ text: `UPDATE ${s}.meta SET value = value + 1 WHERE name = 'catalog'` })
 
 function checkOwner(kind: string, name: string, space: string, by: string | undefined): void {

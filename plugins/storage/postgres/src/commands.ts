@@ -3,11 +3,13 @@ import { Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { shownPath, SvcError } from '@svc/core'
 import { RunQueue, Store } from '@svc/core/contracts'
 import { connectionOf, withDefaults } from './config.ts'
-import { schemaMissing, storeError } from './errors.ts'
+import { schemaMissing, startFailure, storeError } from './errors.ts'
 import { createLine, type Line } from './line.ts'
 import { type MigrationProgress, migrate } from './migration.ts'
 import { openSource } from './migration-source.ts'
 import { FORMAT, formatIn, prepareSchema, quoted } from './schema.ts'
+
+const NAME = '@svc/plugin-store-postgres'
 
 /** Works with the database of the configuration, through a connection of its own. */
 async function withDatabase<T>(settings: unknown, work: (line: Line, schema: string) => Promise<T>): Promise<T> {
@@ -17,8 +19,8 @@ async function withDatabase<T>(settings: unknown, work: (line: Line, schema: str
     await line.session(waitMs)
     return await work(line, schema)
   } catch (error) {
-    // an error of svc, or Ctrl-C
-    throw error instanceof SvcError || (error as Error).name === 'AbortError' ? error : storeError(error)
+    if ((error as Error).name === 'AbortError') throw error // Ctrl-C
+    throw startFailure(error instanceof SvcError ? error : storeError(error), NAME)
   } finally {
     await line.close()
   }

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
-import { schema } from '@svc/core'
-import { LOGIN_PROPERTIES, type LoginConfig, passwordOf, tlsOf } from '@svc/storage-kit/server-login'
+import { schema, type SvcError } from '@svc/core'
+import { LOGIN_PROPERTIES, type LoginConfig, passwordKeyOf, passwordOf, tlsOf } from '@svc/storage-kit/server-login'
 import { configWrong } from './errors.ts'
 import type { Target } from './line.ts'
 import type { PostgresOptions } from './store.ts'
@@ -103,6 +103,7 @@ export function connectionOf(settings: PostgresConfig): Omit<PostgresOptions, 's
 }
 
 function targetOf(name: string, url: string, settings: PostgresConfig): Target {
+  if (!/^postgres(ql)?:\/\//.test(url)) throw wrongScheme(name, url)
   const parts = URL_FORM.exec(url)?.groups
   if (!parts) throw configWrong(`${name} is not the URL of a PostgreSQL database`, 'Write postgres://user@host:5432/name')
   const query = new URLSearchParams(parts.query)
@@ -116,7 +117,7 @@ function targetOf(name: string, url: string, settings: PostgresConfig): Target {
     hosts,
     ...(parts.user ? { user: decoded(name, parts.user) } : {}),
     ...(parts.database ? { database: decoded(name, parts.database) } : {}),
-    ...(password === undefined ? {} : { password }),
+    ...(password === undefined ? {} : { password, passwordFrom: inUrl === undefined ? passwordKeyOf(settings, LOGIN) : name }),
     ssl: tlsOf(
       hosts.map(({ host }) => host),
       settings,
@@ -127,6 +128,18 @@ function targetOf(name: string, url: string, settings: PostgresConfig): Target {
     connectMs: settings.connect_timeout_ms,
     statementMs: settings.statement_timeout_ms,
   }
+}
+
+/** What is before a host or path. The rest of a URL can be a password, and so can what is before a ":" alone. */
+const SCHEME = /^(?:sqlite3?:|file:|[a-z][a-z+]{1,19}(?=:\/|\/\/))(?::?\/{0,2})/i
+
+function wrongScheme(name: string, url: string): SvcError {
+  const [begin] = SCHEME.exec(url) ?? []
+  const file = name === 'store.url' ? '. For a file of SQLite, remove store.url and set store.path' : ''
+  return configWrong(
+    `${name} must begin with postgres:// or postgresql://${begin === undefined ? '' : `, but begins with ${begin}`}`,
+    `Write postgres://user@host:5432/name${file}`
+  )
 }
 
 function decoded(name: string, text: string): string {

@@ -7,30 +7,31 @@ interface Usage {
   /** Without those that are reserved for superusers. */
   readonly allowed: number
   readonly used: number
-  /** Workers of svc, this one included. */
-  readonly workers: number
-  /** Connections of other programs. */
+  /** Open stores of svc, this one included: workers, and commands that run at the same time. */
+  readonly stores: number
+  /** Connections of other programs, and of commands that open no store. */
   readonly others: number
 }
 
 const USAGE = `SELECT current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer AS allowed,
-    count(*) AS used, count(DISTINCT name) AS workers, count(*) FILTER (WHERE name IS NULL) AS others
-  FROM (SELECT substring(application_name FROM '^(svc [^ ]+) ') AS name FROM pg_stat_activity WHERE backend_type = 'client backend') AS x`
+    count(*) AS used, count(DISTINCT name) AS stores, count(*) FILTER (WHERE name IS NULL) AS others
+  FROM (SELECT substring(application_name FROM '^(svc [^ ]+) (?!command$)') AS name FROM pg_stat_activity WHERE backend_type = 'client backend') AS x`
 
 /**
- * Compares the connections that all workers need with those that PostgreSQL allows. Throws STORE_UNAVAILABLE with the sum if this
- * worker cannot get its own; `warn` hears of a sum that is too large. A pooler has its own limits, so nothing is compared.
+ * Compares the connections that all stores need with those that PostgreSQL allows. Throws STORE_UNAVAILABLE with the sum if this
+ * store cannot get its own; `warn` hears of a sum that is too large. A pooler has its own limits, so nothing is compared.
  */
 export async function checkConnections(options: PostgresOptions, warn: (problem: string) => void): Promise<void> {
   const { target, direct, waitMs, readers = READERS } = options
   if (direct) return
   const line = createLine({ ...target, applicationName: `${target.applicationName} start` })
   try {
-    if ((await line.session(waitMs)).pooled) return
+    const { pooled, server } = await line.session(waitMs)
+    if (pooled) return
     const row = (await line.one({ text: USAGE })).rows[0]!
-    const [allowed, used, workers, others] = ['allowed', 'used', 'workers', 'others'].map(name => Number(row[name]))
-    const problem = problemOf({ allowed: allowed!, used: used!, workers: workers!, others: others! }, readers + OTHER_LINES)
-    if (problem?.isFatal) throw tooFewConnections(problem.sum)
+    const [allowed, used, stores, others] = ['allowed', 'used', 'stores', 'others'].map(name => Number(row[name]))
+    const problem = problemOf({ allowed: allowed!, used: used!, stores: stores!, others: others! }, readers + OTHER_LINES)
+    if (problem?.isFatal) throw tooFewConnections(problem.sum, server)
     if (problem) warn(`PostgreSQL allows too few connections: ${problem.sum}`)
   } catch (error) {
     throw storeError(error)
@@ -39,14 +40,14 @@ export async function checkConnections(options: PostgresOptions, warn: (problem:
   }
 }
 
-/** What is wrong with the sum, if anything. `each`: connections of a worker. */
+/** What is wrong with the sum, if anything. `each`: connections of a store. */
 export function problemOf(
-  { allowed, used, workers, others }: Usage,
+  { allowed, used, stores, others }: Usage,
   each: number
 ): { readonly sum: string; readonly isFatal: boolean } | undefined {
-  const total = workers * each + others
+  const total = stores * each + others
   if (total <= allowed) return undefined
-  const sum = `${workers} × ${each} for workers of svc + ${others} of other programs = ${total}, but PostgreSQL allows ${allowed}`
+  const sum = `${stores} × ${each} for workers and commands of svc + ${others} others = ${total}, but PostgreSQL allows ${allowed}`
   // the connection of this check is closed again
   return { sum, isFatal: allowed - (used - 1) < each }
 }

@@ -1,5 +1,5 @@
 import { codeOf, shownPath, type SvcError, svcError } from '@svc/core'
-import { serverUnavailable, storeNewer, storeReadOnly, storeTooLarge, storeUnavailable } from '@svc/storage-kit'
+import { serverUnavailable, startError, storeNewer, storeReadOnly, storeTooLarge, storeUnavailable } from '@svc/storage-kit'
 
 /** SQLSTATEs after which a connection is of no use: the server shuts down, or it is not the primary any more. */
 const REPLACED = new Set(['57P01', '57P02', '57P03', '25006', '08P01', '25P03'])
@@ -29,9 +29,6 @@ export const isReadOnly = (error: unknown): boolean => sqlStateOf(error) === '25
 export const isAfterwards = (error: unknown): boolean => sqlStateOf(error) === '25P02'
 
 const HINTS: Readonly<Record<string, readonly [reason: string, hint: string]>> = {
-  '28P01': ['PostgreSQL rejected the password', 'Check the user and the password of store.url'],
-  '28000': ['PostgreSQL rejected the user', 'Check pg_hba.conf, and the user of store.url'],
-  '3D000': ['the database does not exist', 'Create it, or change store.url'],
   '42501': ['the user of the database lacks a right', 'Grant it, or run `svc store init` as a user who may create the schema'],
   '42P01': ['the tables of svc are missing', 'Run `svc store init`'],
   '3F000': ['the schema of svc is missing', 'Run `svc store init`'],
@@ -56,15 +53,36 @@ const SYSTEM: Readonly<Record<string, string>> = {
   ENOENT: 'the socket of PostgreSQL does not exist',
 }
 
-/** The server of an error: host and port. The errors of `pg` do not have it. */
-const servers = new WeakMap<object, string>()
+/** What a connection was opened with. The errors of `pg` do not have it. */
+export interface Attempt {
+  /** Host and port. */
+  readonly server: string
+  readonly user?: string
+  readonly database?: string
+  /** The setting with the password. */
+  readonly passwordFrom?: string
+}
+const attempts = new WeakMap<object, Attempt>()
 
-/** Notes at which server an error has happened, for `storeError`. */
-export function noteServer(error: unknown, server: string): void {
-  if (error instanceof Error) servers.set(error, server)
+/** Notes with which connection an error has happened, for `storeError`. */
+export function noteAttempt(error: unknown, attempt: Attempt): void {
+  if (error instanceof Error) attempts.set(error, { ...attempts.get(error), ...attempt })
 }
 
-const serverOf = (error: unknown): string | undefined => (error instanceof Error ? servers.get(error) : undefined)
+const attemptOf = (error: unknown): Partial<Attempt> => (error instanceof Error ? (attempts.get(error) ?? {}) : {})
+
+/** A name in quotes, for a message. */
+const named = (kind: string, name: string | undefined): string => (name === undefined ? kind : `${kind} ${JSON.stringify(name)}`)
+
+/** Errors of a login, by SQLSTATE. */
+const LOGIN: Readonly<Record<string, (attempt: Partial<Attempt>) => readonly [reason: string, hint: string]>> = {
+  '28P01': ({ user, passwordFrom }) => [
+    `PostgreSQL rejected the password of the ${named('user', user)}`,
+    `Check the user, and the password in ${passwordFrom ?? 'PGPASSWORD or .pgpass'}`,
+  ],
+  '28000': ({ user }) => [`PostgreSQL rejected the ${named('user', user)}`, 'Check pg_hba.conf, and the user of store.url'],
+  '3D000': ({ database }) => [`the ${named('database', database)} does not exist`, 'Create it, or change store.url'],
+}
 
 /**
  * Converts an error of `pg` into an error of the contract. Its message names host and port, if known, and contains no password. HTTP
@@ -72,11 +90,12 @@ const serverOf = (error: unknown): string | undefined => (error instanceof Error
  */
 export function storeError(error: unknown): SvcError {
   if (codeOf(error)?.startsWith('STORE_')) return error as SvcError
-  const server = serverOf(error)
+  const attempt = attemptOf(error)
+  const { server } = attempt
   const state = sqlStateOf(error)
   if (state === '25006') return readOnly(error)
   if (state === '54000' || state === '54001') return storeTooLarge('PostgreSQL cannot store a value of this size', 'Split it')
-  const [reason, hint] = HINTS[state] ?? [undefined, undefined]
+  const [reason, hint] = LOGIN[state]?.(attempt) ?? HINTS[state] ?? [undefined, undefined]
   if (reason !== undefined) return serverUnavailable(reason, hint!, server, error)
   if (state !== '') return serverUnavailable(`PostgreSQL failed (${state})`, 'Read its log', server, error)
   const what = SYSTEM[systemCode(error)] ?? 'the connection to PostgreSQL failed'
@@ -88,6 +107,18 @@ export const passwordMissing = (server: string, cause: unknown): SvcError =>
   serverUnavailable(
     'PostgreSQL wants a password, and none is configured',
     'Set store.password_file, password_env or password_command',
+    server,
+    cause
+  )
+
+/** Whether an error of `pg`, which has no code for it, means that the server does not speak TLS. */
+export const lacksTls = (error: unknown): boolean =>
+  error instanceof Error && error.message === 'The server does not support SSL connections'
+
+export const noTls = (server: string, cause: unknown): SvcError =>
+  serverUnavailable(
+    'PostgreSQL offers no TLS',
+    'Turn on ssl in PostgreSQL. In a network that you trust, set store.tls.mode to off instead',
     server,
     cause
   )
@@ -128,11 +159,15 @@ export const tooManyWaiting = (): SvcError =>
 
 export const configWrong = (message: string, hint: string): SvcError => svcError('STORE_CONFIG_INVALID', message, { hint })
 
-export const tooFewConnections = (sum: string): SvcError =>
-  storeUnavailable(
+export const tooFewConnections = (sum: string, server: string): SvcError =>
+  serverUnavailable(
     `PostgreSQL has too few connections: ${sum}`,
-    'Raise max_connections of PostgreSQL, run fewer workers, lower store.readers, or put a pooler in front and set store.direct_url'
+    'Raise max_connections of PostgreSQL, run fewer workers, lower store.readers, or put a pooler in front and set store.direct_url',
+    server
   )
+
+/** An error as the reason why a start or a command fails. */
+export const startFailure = (error: unknown, plugin: string): unknown => startError(error, 'POSTGRES_UNAVAILABLE', plugin)
 
 /** Another error of the transaction was not reported. */
 export const rolledBack = (): SvcError => storeUnavailable('PostgreSQL has rolled the transaction back', 'Read its log')
@@ -153,9 +188,10 @@ export const sourceUnreadable = (file: string, reason: string, cause?: unknown):
 export const migrationBusy = (): SvcError =>
   svcError('MIGRATION_REFUSED', 'another process moves a store into this schema', { hint: 'Wait until it has ended' })
 
-export const migrationNotEmpty = (schema: string): SvcError =>
-  svcError('MIGRATION_REFUSED', `the schema "${schema}" has data already`, {
-    hint: 'If the store was moved before, start the server. Otherwise set store.schema to a new name',
+/** `contents`: the data that was found. */
+export const migrationNotEmpty = (schema: string, contents: string): SvcError =>
+  svcError('MIGRATION_REFUSED', `the schema "${schema}" has data already: ${contents}`, {
+    hint: 'Set store.schema to a new name, and run the command again. An earlier run that has ended needs no other one',
   })
 
 export const migrationChanged = (file: string): SvcError =>

@@ -1,10 +1,10 @@
 import { asSvcError, definePlugin, type Log, type SvcError } from '@svc/core'
 import { Checks, Counts, Postgres, ProtectedPaths, Store, StoreAdmin, StoreCounts, TextIndex } from '@svc/core/contracts'
-import { startError } from '@svc/storage-kit'
 import { loginFiles } from '@svc/storage-kit/server-login'
 import { createCheck } from './check.ts'
 import { config, connectionOf, type PostgresConfig } from './config.ts'
 import { checkConnections } from './connections.ts'
+import { startFailure } from './errors.ts'
 import { createPostgresStore } from './store.ts'
 
 /** The store of many machines: PostgreSQL. */
@@ -24,7 +24,7 @@ export default definePlugin({
       // A problem with the database fails the start; later it fails each request until it is fixed.
       await store.start()
     } catch (error) {
-      throw startError(error, 'POSTGRES_UNAVAILABLE', scope.name)
+      throw startFailure(error, scope.name)
     } finally {
       clearTimeout(waiting)
     }

@@ -1,7 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SvcError } from '@svc/core'
 import { storeClosed } from '@svc/storage-kit'
-import { asksForPassword, isAfterwards, isLost, noteServer, passwordMissing, storeError, wrongServer } from './errors.ts'
+import {
+  asksForPassword,
+  isAfterwards,
+  isLost,
+  lacksTls,
+  noteAttempt,
+  noTls,
+  passwordMissing,
+  storeError,
+  wrongServer,
+} from './errors.ts'
 
 /** A statement. One with a name is prepared once for each connection, unless a pooler stands between. */
 export interface Statement {
@@ -24,6 +34,8 @@ export interface Target {
   readonly user?: string
   readonly database?: string
   readonly password?: string | (() => Promise<string>)
+  /** The setting that has the password. */
+  readonly passwordFrom?: string
   readonly ssl?: object | false
   readonly applicationName: string
   readonly connectMs: number
@@ -38,6 +50,9 @@ interface Notification {
 /** The members of `pg.Client` in use; its types are a package of their own. */
 interface Client {
   readonly processID: number | null
+  /** Also those of the environment. */
+  readonly user: string
+  readonly database: string
   /** Also that of PGPASSWORD or `.pgpass`. */
   readonly password: unknown
   connect(): Promise<unknown>
@@ -165,7 +180,7 @@ class ReplacedLine implements Line, WatchedLine {
     const error = errors.find(item => !isAfterwards(item)) ?? errors[0]
     if (error === undefined) return answers.map(answer => (answer as PromiseFulfilledResult<Result>).value)
     if (errors.some(isLost) && this.#open?.client === client) this.drop()
-    noteServer(error, server)
+    noteAttempt(error, { server })
     throw error
   }
 
@@ -240,14 +255,14 @@ async function openSession(target: Target): Promise<Session> {
       if (spare) session.client.connection.stream.destroy()
       else spare = session
     } catch (error) {
-      noteServer(error, serverName(host, port))
       failures.push(error)
     }
   }
   if (spare) return spare
   const [first] = failures
   const definite = failures.find(error => !isLost(error))
-  if (definite === undefined) noteServer(first, target.hosts.map(({ host, port }) => serverName(host, port)).join(', '))
+  if (definite === undefined)
+    noteAttempt(first, { server: target.hosts.map(({ host, port }) => serverName(host, port)).join(', ') })
   throw definite ?? first
 }
 
@@ -322,9 +337,18 @@ async function connectTo(target: Target, host: string, port: number): Promise<Se
     }
   } catch (error) {
     client.connection.stream.destroy()
-    const hasPassword = target.password !== undefined || (client.password ?? '') !== ''
-    throw !hasPassword && asksForPassword(error) ? passwordMissing(serverName(host, port), error) : error
+    throw failureOf(error, client, target, serverName(host, port))
   }
+}
+
+/** Why a connection could not be opened. */
+function failureOf(error: unknown, { user, database, password }: Client, target: Target, server: string): unknown {
+  const hasPassword = target.password !== undefined || (password ?? '') !== ''
+  if (!hasPassword && asksForPassword(error)) return passwordMissing(server, error)
+  if (lacksTls(error)) return noTls(server, error)
+  const { passwordFrom } = target
+  noteAttempt(error, { server, user, database, ...(passwordFrom === undefined ? {} : { passwordFrom }) })
+  return error
 }
 
 function problemOf({ version, encoding }: Row): SvcError | undefined {

@@ -2,10 +2,11 @@ import { hash } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Json } from '@svc/core/contracts'
 import type { StoredCollection } from '@svc/storage-kit/stored-catalog'
-import { declareSpace, insertPlaces, insertTexts, loadCatalog, type StoredCatalog } from './catalog.ts'
+import { declareSpace, forgetSpaces, insertPlaces, insertTexts, loadCatalog, type StoredCatalog } from './catalog.ts'
 import { migrationBusy, migrationChanged, migrationDiffers, migrationNotEmpty, otherSource, recordDamaged } from './errors.ts'
 import type { Line, Step } from './line.ts'
 import type { MigrationSource, MovedItem } from './migration-source.ts'
+import { contentsIn } from './migration-target.ts'
 import { placeOf } from './places.ts'
 import { lockOf, migrationTable, prepareSchema, quoted } from './schema.ts'
 import { textRow } from './text.ts'
@@ -81,7 +82,10 @@ async function goOn(options: MigrationOptions): Promise<Place> {
 /** Tables with what an earlier run has copied. */
 const CONTENTS = ['records', 'places', 'texts', 'streams', 'entries', 'feed', 'spaces', 'collections', 'indexes', 'logs']
 
-/** Declares all spaces in an empty database, or in one without what an earlier run has copied. */
+/**
+ * Declares all spaces in a database without data, or in one without what an earlier run has copied. The spaces that `svc store init`
+ * has declared are replaced by those of the file: their versions are those of the data.
+ */
 async function begin({ source, line, schema }: MigrationOptions, former: readonly string[] = []): Promise<Place> {
   const s = quoted(schema)
   const table = migrationTable(schema)
@@ -89,10 +93,10 @@ async function begin({ source, line, schema }: MigrationOptions, former: readonl
   await inTransaction(line, async () => {
     if (former.length > 0)
       await line.one({ text: `TRUNCATE ${former.map(name => `${s}.${name}`).join(', ')}; DROP TABLE ${table}` })
-    const { rows } = await line.one({
-      text: `SELECT EXISTS (SELECT FROM ${s}.records) OR EXISTS (SELECT FROM ${s}.streams) OR EXISTS (SELECT FROM ${s}.spaces) AS filled`,
-    })
-    if (rows[0]!.filled === true) throw migrationNotEmpty(schema)
+    await line.one({ text: `SELECT pg_advisory_xact_lock(${lockOf(schema, 'catalog')})` })
+    const contents = await contentsIn(line, schema)
+    if (contents !== undefined) throw migrationNotEmpty(schema, contents)
+    await forgetSpaces(line, schema)
     await line.one({
       text: `CREATE TABLE ${table}(mark text NOT NULL, source text NOT NULL, step integer NOT NULL, key text NOT NULL, number bigint NOT NULL)`,
     })

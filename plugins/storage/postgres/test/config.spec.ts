@@ -17,7 +17,7 @@ const failure = (work: () => unknown) => {
   try {
     work()
   } catch (error) {
-    return { code: codeOf(error), message: messageOf(error) }
+    return { code: codeOf(error), message: messageOf(error), hint: (error as { hint?: string }).hint }
   }
   throw new Error('it did not fail')
 }
@@ -75,6 +75,32 @@ describe('the section store of store-postgres', () => {
     }
   })
 
+  it('names how a wrong URL begins, and nothing behind', () => {
+    const begins: [string, string][] = [
+      ['postgres//a:s3cret@host/x', ', but begins with postgres//'],
+      ['postgres:/a:s3cret@host/x', ', but begins with postgres:/'],
+      ['Postgres://a:s3cret@host/x', ', but begins with Postgres://'],
+      ['mysql://a:s3cret@host/x', ', but begins with mysql://'],
+      ['jdbc:postgresql://s3cret', ''],
+      ['sqlite:/s3cret/x.db', ', but begins with sqlite:/'],
+      ['sqlite:///s3cret/x.db', ', but begins with sqlite://'],
+      ['sqlite:s3cret.db', ', but begins with sqlite:'],
+      ['s3cret:s3cret@host/x', ''],
+      ['s3cret@host/x', ''],
+      ['/s3cret/x.db', ''],
+      ['s3cret', ''],
+      ['\u001b[31mpostgres://s3cret', ''],
+    ]
+    for (const name of ['url', 'direct_url'] as const)
+      for (const [url, begin] of begins) {
+        const { code, message, hint } = failure(() => of({ url: 'postgres://host/x', [name]: url }))
+        expect(code).to.equal('STORE_CONFIG_INVALID')
+        expect(message).to.equal(`store.${name} must begin with postgres:// or postgresql://${begin}`)
+        const file = name === 'url' ? '. For a file of SQLite, remove store.url and set store.path' : ''
+        expect(hint).to.equal(`Write postgres://user@host:5432/name${file}`)
+      }
+  })
+
   it('reads the password from a variable, a file or a command, for each connection', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'svc-password-'))
     const file = join(folder, 'password')
@@ -106,13 +132,13 @@ describe('the section store of store-postgres', () => {
   })
 
   it('adds up connections', () => {
-    const usage = { allowed: 20, used: 4, workers: 4, others: 3 }
+    const usage = { allowed: 20, used: 4, stores: 4, others: 3 }
     expect(problemOf(usage, 5)).to.deep.equal({
-      sum: '4 × 5 for workers of svc + 3 of other programs = 23, but PostgreSQL allows 20',
+      sum: '4 × 5 for workers and commands of svc + 3 others = 23, but PostgreSQL allows 20',
       isFatal: false,
     })
     expect(problemOf({ ...usage, used: 18 }, 5)).to.include({ isFatal: true })
-    expect(problemOf({ ...usage, workers: 3 }, 5)).to.equal(undefined)
+    expect(problemOf({ ...usage, stores: 3 }, 5)).to.equal(undefined)
   })
 })
 

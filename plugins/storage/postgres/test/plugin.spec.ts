@@ -61,7 +61,8 @@ describeWith('postgres', 'the plugin store-postgres', () => {
     })
     expect(await started(item => (item.password = 'wrong-8d1f'))).to.include({
       code: 'POSTGRES_UNAVAILABLE',
-      message: `PostgreSQL rejected the password (${server})`,
+      message: `PostgreSQL rejected the password of the user "${postgres.user}" (${server})`,
+      hint: 'Check the user, and the password in store.url',
     })
     expect(await started(item => (item.password = ''))).to.include({
       code: 'POSTGRES_UNAVAILABLE',
@@ -69,7 +70,8 @@ describeWith('postgres', 'the plugin store-postgres', () => {
       hint: 'Set store.password_file, password_env or password_command',
     })
     expect(await started(item => (item.pathname = '/nothing'))).to.include({
-      message: `the database does not exist (${server})`,
+      code: 'POSTGRES_UNAVAILABLE',
+      message: `the database "nothing" does not exist (${server})`,
     })
     const two = postgres.url.replace(/@[^/]*/, '@127.0.0.1:1,127.0.0.1:2')
     await using store = storeWith({ url: two, schema: newSchema(), wait_ms: 100 })
@@ -89,7 +91,7 @@ describeWith('postgres', 'the plugin store-postgres', () => {
       async host => host[Symbol.asyncDispose](),
       (error: Error) => error.message
     )
-    expect(failed).to.include('1 × 6 for workers of svc + 7 of other programs = 13, but PostgreSQL allows 10')
+    expect(failed).to.include('1 × 6 for workers and commands of svc + 7 others = 13, but PostgreSQL allows 10')
     await small.stop()
     await Promise.all(held)
   })
