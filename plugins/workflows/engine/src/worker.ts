@@ -44,6 +44,8 @@ const KEEP_MS = 10_000
 /** The delay before a run is retried that cannot be executed now. */
 const LATER_MS = 5_000
 const AGAIN_MS = 1_000
+/** A queue that has not failed for so long works, also without a run to take. Longer than a call of a lost database lasts. */
+const CALM_MS = 15_000
 const LONGEST_MS = 2 ** 31 - 1
 /** A run is queued while it is stored. A run that is older and not in the store was not stored. */
 const STORING_MS = 60_000
@@ -103,6 +105,7 @@ export class RunWorker {
   async #takeAll(signal: AbortSignal): Promise<void> {
     const { queue, lasting, log } = this.#parts
     while (!signal.aborted) {
+      const calm = setTimeout(() => (this.#problem = undefined), CALM_MS).unref()
       try {
         for await (const claim of queue.take({ ...lasting, signal })) {
           this.#problem = undefined
@@ -114,7 +117,10 @@ export class RunWorker {
         if (signal.aborted) return
         this.#problem = messageOf(err)
         log.warn({ err }, 'failed to take runs from the queue')
+        clearTimeout(calm)
         await sleep(AGAIN_MS, undefined, { signal }).catch(() => {})
+      } finally {
+        clearTimeout(calm)
       }
     }
   }
