@@ -13,6 +13,7 @@ import type {
   StoreAdmin,
   WorkerMetrics,
 } from '@svc/core/contracts'
+import type { NodeRecords } from './node-records.ts'
 import {
   differencesOf,
   factsIn,
@@ -52,6 +53,8 @@ interface ClusterNodesOptions {
   /** The installed plugins of this node now. */
   readonly pluginSet: () => Promise<NodePluginSet>
   readonly metrics: (ctx: CallContext) => Promise<WorkerMetrics>
+  /** Undefined without a store. */
+  readonly records: NodeRecords | undefined
   readonly log: Log
   readonly lasting: CallContext
 }
@@ -124,12 +127,39 @@ export class ClusterNodes implements Cluster {
     const states = await Promise.all(members.map(({ worker }) => this.#stateOf(worker, ctx)))
     const stateOf = new Map(members.map(({ worker }, at) => [worker, states[at]]))
     const byNode = [...Map.groupBy(members, ({ node }) => node)].toSorted(([a], [b]) => (a < b ? -1 : 1))
-    return Promise.all(byNode.map(([id, workers]) => this.#node(id, workers, stateOf, ctx)))
+    const nodes = await Promise.all(byNode.map(([id, workers]) => this.#node(id, workers, stateOf, ctx)))
+    return [...nodes, ...this.#unreachable(nodes)].toSorted((a, b) => (a.id < b.id ? -1 : 1))
   }
 
-  async outdated(): Promise<readonly NodeDifference[]> {
+  /** Nodes that are up, and are no members of the bus of this one. */
+  #unreachable(known: readonly ClusterNode[]): ClusterNode[] {
+    const split = this.#options.records?.split ?? []
+    const unknown = split.filter(({ record }) => known.every(({ id }) => id !== record.node))
+    return unknown.map(({ record: { node, host, worker }, differences }) => ({
+      id: node,
+      host,
+      isSelf: false,
+      roles: [],
+      workers: [
+        {
+          name: worker,
+          version: undefined,
+          state: undefined,
+          requestsActive: undefined,
+          busy: undefined,
+          memoryBytes: undefined,
+        },
+      ],
+      pluginSet: undefined,
+      differs: true,
+      differences,
+    }))
+  }
+
+  async outdated(ctx: CallContext): Promise<readonly NodeDifference[]> {
     const before = performance.now() - OUTDATED_MS
-    return [...this.#outdated.values()].filter(({ since }) => since <= before).map(({ difference }) => difference)
+    const migrated = [...this.#outdated.values()].filter(({ since }) => since <= before).map(({ difference }) => difference)
+    return [...migrated, ...((await this.#options.records?.waitsFor(ctx)) ?? [])]
   }
 
   /** Compares another worker with this one. Logs what differs, once for each node and setup: the first worker of this server does. */
@@ -170,6 +200,7 @@ export class ClusterNodes implements Cluster {
     const pluginSet = members.map(({ worker }) => stateOf.get(worker)?.pluginSet).find(set => set !== undefined)
     const own = id === this.#self.nodeId ? undefined : await this.#options.pluginSet()
     const setDifferences = own && pluginSet ? pluginSetDifferences(own, pluginSet) : []
+    const services = this.#options.records?.split.find(({ record }) => record.node === id)?.differences ?? []
     return {
       id,
       host,
@@ -180,8 +211,8 @@ export class ClusterNodes implements Cluster {
         return { name: worker, version: factsIn(facts).version, state, requestsActive, busy, memoryBytes }
       }),
       pluginSet,
-      differs: different !== undefined || setDifferences.length > 0,
-      differences: [...setDifferences, ...(different ? await this.#differencesTo(different, ctx) : [])],
+      differs: different !== undefined || setDifferences.length + services.length > 0,
+      differences: [...services, ...setDifferences, ...(different ? await this.#differencesTo(different, ctx) : [])],
     }
   }
 

@@ -28,11 +28,13 @@ import {
   PeerAnswers,
   Peers,
   type PeersHooks,
+  Redis,
   Store,
   StoreAdmin,
 } from '@svc/core/contracts'
 import { ClusterNodes, nodesOrNone } from './cluster-nodes.ts'
 import { broadcastTimeout } from './errors.ts'
+import { NodeRecords } from './node-records.ts'
 import { ReclaimRounds } from './reclaim-rounds.ts'
 import type { WorkerLink } from './worker-link.ts'
 
@@ -59,10 +61,10 @@ export const workersPlugin = (
 ) =>
   definePlugin({
     requires: { host: Host, answers: PeerAnswers },
-    optional: { store: Store, bus: NodeBus, admin: StoreAdmin },
+    optional: { store: Store, bus: NodeBus, admin: StoreAdmin, redis: Redis },
     provides: Peers,
     alsoProvides: [Cluster],
-    async setup(scope, { answers, store, bus, host, admin }) {
+    async setup(scope, { answers, store, bus, host, admin, redis }) {
       const { hooks, log } = scope
       const { peers: line } = link
       const lasting = systemContext(scope.signal, 'workers')
@@ -70,9 +72,10 @@ export const workersPlugin = (
       const { nodeId: node } = report
       const isAlone = !bus || report.clusterId === report.serverId
       const metrics = (ctx: CallContext) => hooks.metrics({}, ctx)
+      const records = isAlone || !store ? undefined : new NodeRecords({ store, redis, host, self: report, log, lasting })
       const nodes = isAlone
         ? undefined
-        : new ClusterNodes({ bus, host, admin, configuration, pluginSet, metrics, log, lasting }, report)
+        : new ClusterNodes({ bus, host, admin, configuration, pluginSet, metrics, records, log, lasting }, report)
       const cluster = isAlone ? undefined : clusterOf({ report, bus, hooks, lasting, notifyMs })
       const release = (holder: string, ctx: CallContext) =>
         store
@@ -98,6 +101,7 @@ export const workersPlugin = (
       const ready = async (ctx: CallContext) => {
         if (store) await checkShared(store, workers, ctx)
         await join()
+        await records?.start(ctx)
         if (cluster && nodes) await cluster.join(await nodes.facts(ctx), ctx)
         return undefined
       }
@@ -105,7 +109,8 @@ export const workersPlugin = (
       if (cluster) joinOthers(scope, cluster)
       if (nodes) showNodes(scope, nodes)
       scope.tap(Host.hooks.ready, (_, ctx) => ready(ctx), { stage: BEFORE_SERVING, limitMs: JOIN_MS })
-      scope.tap(Host.hooks.closing, () => line.leave(), { stage: AFTER_SERVING })
+      const leave = (ctx: CallContext) => Promise.all([line.leave(), records?.leave(ctx)]).then(() => {})
+      scope.tap(Host.hooks.closing, (_, ctx) => leave(ctx), { stage: AFTER_SERVING })
       return servicesOf({ hooks, line, cluster, nodes })
     },
   })
@@ -132,7 +137,7 @@ const servicesOf = ({ hooks, line, cluster, nodes }: ServiceParts): Peers & Clus
       ? cluster.ask(worker, topic, message, ctx)
       : (line.ask(worker, topic, message, ctx) as AsyncIterable<Json>),
   nodes: ctx => nodesOrNone(nodes, ctx),
-  outdated: async () => (await nodes?.outdated()) ?? [],
+  outdated: async ctx => (await nodes?.outdated(ctx)) ?? [],
 })
 
 /** The topic of a message to the workers of other servers. */
