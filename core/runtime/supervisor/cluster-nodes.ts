@@ -10,10 +10,12 @@ import type {
   NodeDifference,
   NodePluginSet,
   PeerAnswer,
+  Redis,
+  Store,
   StoreAdmin,
   WorkerMetrics,
 } from '@svc/core/contracts'
-import type { NodeRecords } from './node-records.ts'
+import { NodeRecords } from './node-records.ts'
 import {
   differencesOf,
   factsIn,
@@ -53,8 +55,8 @@ interface ClusterNodesOptions {
   /** The installed plugins of this node now. */
   readonly pluginSet: () => Promise<NodePluginSet>
   readonly metrics: (ctx: CallContext) => Promise<WorkerMetrics>
-  /** Undefined without a store. */
-  readonly records: NodeRecords | undefined
+  readonly store: Store | undefined
+  readonly redis: Redis | undefined
   readonly log: Log
   readonly lasting: CallContext
 }
@@ -63,6 +65,8 @@ interface ClusterNodesOptions {
 export class ClusterNodes implements Cluster {
   readonly #options: ClusterNodesOptions
   readonly #self: Pick<HostReport, 'worker' | 'nodeId' | 'serverId'>
+  /** Undefined without a store. */
+  readonly #records: NodeRecords | undefined
   #setup: NodeSetup = { plugins: {}, configuration: {} }
   #facts: WorkerFacts | undefined
   /** What was logged about a node last. */
@@ -71,13 +75,24 @@ export class ClusterNodes implements Cluster {
   readonly #outdated = new Map<string, { readonly difference: NodeDifference; readonly since: number }>()
   #busy = 0
 
-  constructor(options: ClusterNodesOptions, self: Pick<HostReport, 'worker' | 'nodeId' | 'serverId'>) {
+  constructor(options: ClusterNodesOptions, self: Pick<HostReport, 'worker' | 'nodeId' | 'serverId' | 'clusterId'>) {
     this.#options = options
     this.#self = self
+    const { store, redis, host, log, lasting } = options
+    this.#records = store && new NodeRecords({ store, redis, host, self, log, lasting })
   }
 
-  /** What this worker publishes, once all plugins are set up. */
-  async facts(ctx: CallContext): Promise<Json> {
+  /** Records this worker in the store, once all plugins are set up. Returns what it publishes on the bus. */
+  async begin(ctx: CallContext): Promise<Json> {
+    await this.#records?.start(ctx)
+    return this.#readFacts(ctx)
+  }
+
+  async leave(ctx: CallContext): Promise<void> {
+    await this.#records?.leave(ctx)
+  }
+
+  async #readFacts(ctx: CallContext): Promise<Json> {
     const { host, admin, configuration } = this.#options
     const report = await host.report(ctx)
     this.#setup = setupOf(report, configuration)
@@ -133,7 +148,7 @@ export class ClusterNodes implements Cluster {
 
   /** Nodes that are up, and are no members of the bus of this one. */
   #unreachable(known: readonly ClusterNode[]): ClusterNode[] {
-    const split = this.#options.records?.split ?? []
+    const split = this.#records?.split ?? []
     const unknown = split.filter(({ record }) => known.every(({ id }) => id !== record.node))
     return unknown.map(({ record: { node, host, worker }, differences }) => ({
       id: node,
@@ -159,7 +174,7 @@ export class ClusterNodes implements Cluster {
   async outdated(ctx: CallContext): Promise<readonly NodeDifference[]> {
     const before = performance.now() - OUTDATED_MS
     const migrated = [...this.#outdated.values()].filter(({ since }) => since <= before).map(({ difference }) => difference)
-    return [...migrated, ...((await this.#options.records?.waitsFor(ctx)) ?? [])]
+    return [...migrated, ...((await this.#records?.waitsFor(ctx)) ?? [])]
   }
 
   /** Compares another worker with this one. Logs what differs, once for each node and setup: the first worker of this server does. */
@@ -200,7 +215,7 @@ export class ClusterNodes implements Cluster {
     const pluginSet = members.map(({ worker }) => stateOf.get(worker)?.pluginSet).find(set => set !== undefined)
     const own = id === this.#self.nodeId ? undefined : await this.#options.pluginSet()
     const setDifferences = own && pluginSet ? pluginSetDifferences(own, pluginSet) : []
-    const services = this.#options.records?.split.find(({ record }) => record.node === id)?.differences ?? []
+    const services = this.#records?.split.find(({ record }) => record.node === id)?.differences ?? []
     return {
       id,
       host,

@@ -34,7 +34,6 @@ import {
 } from '@svc/core/contracts'
 import { ClusterNodes, nodesOrNone } from './cluster-nodes.ts'
 import { broadcastTimeout } from './errors.ts'
-import { NodeRecords } from './node-records.ts'
 import { ReclaimRounds } from './reclaim-rounds.ts'
 import type { WorkerLink } from './worker-link.ts'
 
@@ -72,10 +71,9 @@ export const workersPlugin = (
       const { nodeId: node } = report
       const isAlone = !bus || report.clusterId === report.serverId
       const metrics = (ctx: CallContext) => hooks.metrics({}, ctx)
-      const records = isAlone || !store ? undefined : new NodeRecords({ store, redis, host, self: report, log, lasting })
       const nodes = isAlone
         ? undefined
-        : new ClusterNodes({ bus, host, admin, configuration, pluginSet, metrics, records, log, lasting }, report)
+        : new ClusterNodes({ bus, host, admin, configuration, pluginSet, metrics, store, redis, log, lasting }, report)
       const cluster = isAlone ? undefined : clusterOf({ report, bus, hooks, lasting, notifyMs })
       const release = (holder: string, ctx: CallContext) =>
         store
@@ -101,16 +99,14 @@ export const workersPlugin = (
       const ready = async (ctx: CallContext) => {
         if (store) await checkShared(store, workers, ctx)
         await join()
-        await records?.start(ctx)
-        if (cluster && nodes) await cluster.join(await nodes.facts(ctx), ctx)
+        if (cluster && nodes) await cluster.join(await nodes.begin(ctx), ctx)
         return undefined
       }
       scope.add(Listeners, 'supervisor', { ...listenerOf(link), serveOperator: operator.serve })
       if (cluster) joinOthers(scope, cluster)
       if (nodes) showNodes(scope, nodes)
       scope.tap(Host.hooks.ready, (_, ctx) => ready(ctx), { stage: BEFORE_SERVING, limitMs: JOIN_MS })
-      const leave = (ctx: CallContext) => Promise.all([line.leave(), records?.leave(ctx)]).then(() => {})
-      scope.tap(Host.hooks.closing, (_, ctx) => leave(ctx), { stage: AFTER_SERVING })
+      scope.tap(Host.hooks.closing, () => line.leave(), { stage: AFTER_SERVING })
       return servicesOf({ hooks, line, cluster, nodes })
     },
   })
@@ -226,6 +222,7 @@ function showNodes(scope: Scope<unknown, PeersHooks>, nodes: ClusterNodes): void
   scope.tap(NodeBus.hooks.joined, member => {
     nodes.joined(member).catch((err: unknown) => signal.aborted || log.debug({ err }, 'failed to compare a node with this one'))
   })
+  scope.tap(Host.hooks.closing, (_, ctx) => nodes.leave(ctx), { stage: AFTER_SERVING })
   nodes.measure(signal)
 }
 

@@ -17,7 +17,13 @@ const IN_STORE = { bus: 'bus-postgres', counts: 'store-postgres', redis: '' }
 const IN_REDIS = { bus: 'bus-redis', counts: 'counts-redis', redis: 'r1' }
 
 const record = (node: string, since: number, services: object): NodeRecord => ({
-  ...{ worker: `${node}.s.1`, node, host: 'h', startedAt: since, since, seenAt: since, ...IN_STORE },
+  worker: `${node}.s.1`,
+  node,
+  host: 'h',
+  startedAt: since,
+  since,
+  seenAt: since,
+  ...IN_STORE,
   ...services,
 })
 
