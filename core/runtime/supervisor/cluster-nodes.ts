@@ -83,7 +83,7 @@ export class ClusterNodes implements Cluster {
   }
 
   /** Records this worker in the store, once all plugins are set up. Returns what it publishes on the bus. */
-  async begin(ctx: CallContext): Promise<Json> {
+  async facts(ctx: CallContext): Promise<Json> {
     await this.#records?.start(ctx)
     return this.#readFacts(ctx)
   }

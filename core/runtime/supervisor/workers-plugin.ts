@@ -99,7 +99,7 @@ export const workersPlugin = (
       const ready = async (ctx: CallContext) => {
         if (store) await checkShared(store, workers, ctx)
         await join()
-        if (cluster && nodes) await cluster.join(await nodes.begin(ctx), ctx)
+        if (cluster && nodes) await cluster.join(await nodes.facts(ctx), ctx)
         return undefined
       }
       scope.add(Listeners, 'supervisor', { ...listenerOf(link), serveOperator: operator.serve })
