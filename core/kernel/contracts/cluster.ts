@@ -17,10 +17,11 @@ export interface ClusterWorker {
 export interface NodeDifference {
   /**
    * `schema`: the version of a space of the store that the node has started with. `plugin_set`: the revision of the installed
-   * plugins.
+   * plugins. `service`: the plugin that provides `node_bus` or `counts`, or the Redis server that these use. Nodes that differ in it do
+   * not share messages or limits.
    */
-  readonly what: 'plugin' | 'configuration' | 'schema' | 'plugin_set'
-  /** The name of the plugin or space, or the key of the configuration. */
+  readonly what: 'plugin' | 'configuration' | 'schema' | 'plugin_set' | 'service'
+  /** The name of the plugin, space or service, or the key of the configuration. */
   readonly name: string
   /** On this node. */
   readonly here: string | undefined
@@ -58,7 +59,10 @@ export interface ClusterNode {
 export interface Cluster {
   /** All nodes by name, with the state of their workers now; undefined for a server outside of a cluster. A lost node is listed for up to 15 seconds. */
   nodes(ctx: CallContext): Promise<readonly ClusterNode[] | undefined>
-  /** The spaces of the store that another node has migrated since this one started: this node should serve no longer. */
+  /**
+   * Why this node should not serve: spaces of the store that another node has migrated since it started, and services that most
+   * other nodes have from elsewhere.
+   */
   outdated(ctx: CallContext): Promise<readonly NodeDifference[]>
 }
 export const Cluster = defineService<Cluster>('cluster', { api: 1, methods: { nodes: 'call', outdated: 'call' } })

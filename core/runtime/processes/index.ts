@@ -23,6 +23,7 @@ export { type PeerLink } from '../supervisor/peer-link.ts'
 export { deadHolders, DeadWorkers, releaseHolders } from '../supervisor/dead-workers.ts'
 export { createWorkerLife } from '../supervisor/worker-life.ts'
 export { type DrainRequest, type WorkerLink, workerLink } from '../supervisor/worker-link.ts'
+export { splitFromHost, type SplitNode } from '../supervisor/node-services.ts'
 export { checkShared, workersPlugin } from '../supervisor/workers-plugin.ts'
 export {
   Control,

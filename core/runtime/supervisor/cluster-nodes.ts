@@ -10,9 +10,12 @@ import type {
   NodeDifference,
   NodePluginSet,
   PeerAnswer,
+  Redis,
+  Store,
   StoreAdmin,
   WorkerMetrics,
 } from '@svc/core/contracts'
+import { NodeRecords } from './node-records.ts'
 import {
   differencesOf,
   factsIn,
@@ -52,6 +55,8 @@ interface ClusterNodesOptions {
   /** The installed plugins of this node now. */
   readonly pluginSet: () => Promise<NodePluginSet>
   readonly metrics: (ctx: CallContext) => Promise<WorkerMetrics>
+  readonly store: Store | undefined
+  readonly redis: Redis | undefined
   readonly log: Log
   readonly lasting: CallContext
 }
@@ -60,6 +65,8 @@ interface ClusterNodesOptions {
 export class ClusterNodes implements Cluster {
   readonly #options: ClusterNodesOptions
   readonly #self: Pick<HostReport, 'worker' | 'nodeId' | 'serverId'>
+  /** Undefined without a store. */
+  readonly #records: NodeRecords | undefined
   #setup: NodeSetup = { plugins: {}, configuration: {} }
   #facts: WorkerFacts | undefined
   /** What was logged about a node last. */
@@ -68,13 +75,24 @@ export class ClusterNodes implements Cluster {
   readonly #outdated = new Map<string, { readonly difference: NodeDifference; readonly since: number }>()
   #busy = 0
 
-  constructor(options: ClusterNodesOptions, self: Pick<HostReport, 'worker' | 'nodeId' | 'serverId'>) {
+  constructor(options: ClusterNodesOptions, self: Pick<HostReport, 'worker' | 'nodeId' | 'serverId' | 'clusterId'>) {
     this.#options = options
     this.#self = self
+    const { store, redis, host, log, lasting } = options
+    this.#records = store && new NodeRecords({ store, redis, host, self, log, lasting })
   }
 
-  /** What this worker publishes, once all plugins are set up. */
+  /** Records this worker in the store, once all plugins are set up. Returns what it publishes on the bus. */
   async facts(ctx: CallContext): Promise<Json> {
+    await this.#records?.start(ctx)
+    return this.#readFacts(ctx)
+  }
+
+  async leave(ctx: CallContext): Promise<void> {
+    await this.#records?.leave(ctx)
+  }
+
+  async #readFacts(ctx: CallContext): Promise<Json> {
     const { host, admin, configuration } = this.#options
     const report = await host.report(ctx)
     this.#setup = setupOf(report, configuration)
@@ -124,12 +142,39 @@ export class ClusterNodes implements Cluster {
     const states = await Promise.all(members.map(({ worker }) => this.#stateOf(worker, ctx)))
     const stateOf = new Map(members.map(({ worker }, at) => [worker, states[at]]))
     const byNode = [...Map.groupBy(members, ({ node }) => node)].toSorted(([a], [b]) => (a < b ? -1 : 1))
-    return Promise.all(byNode.map(([id, workers]) => this.#node(id, workers, stateOf, ctx)))
+    const nodes = await Promise.all(byNode.map(([id, workers]) => this.#node(id, workers, stateOf, ctx)))
+    return [...nodes, ...this.#unreachable(nodes)].toSorted((a, b) => (a.id < b.id ? -1 : 1))
   }
 
-  async outdated(): Promise<readonly NodeDifference[]> {
+  /** Nodes that are up, and are no members of the bus of this one. */
+  #unreachable(known: readonly ClusterNode[]): ClusterNode[] {
+    const split = this.#records?.split ?? []
+    const unknown = split.filter(({ record }) => known.every(({ id }) => id !== record.node))
+    return unknown.map(({ record: { node, host, worker }, differences }) => ({
+      id: node,
+      host,
+      isSelf: false,
+      roles: [],
+      workers: [
+        {
+          name: worker,
+          version: undefined,
+          state: undefined,
+          requestsActive: undefined,
+          busy: undefined,
+          memoryBytes: undefined,
+        },
+      ],
+      pluginSet: undefined,
+      differs: true,
+      differences,
+    }))
+  }
+
+  async outdated(ctx: CallContext): Promise<readonly NodeDifference[]> {
     const before = performance.now() - OUTDATED_MS
-    return [...this.#outdated.values()].filter(({ since }) => since <= before).map(({ difference }) => difference)
+    const migrated = [...this.#outdated.values()].filter(({ since }) => since <= before).map(({ difference }) => difference)
+    return [...migrated, ...((await this.#records?.waitsFor(ctx)) ?? [])]
   }
 
   /** Compares another worker with this one. Logs what differs, once for each node and setup: the first worker of this server does. */
@@ -170,6 +215,7 @@ export class ClusterNodes implements Cluster {
     const pluginSet = members.map(({ worker }) => stateOf.get(worker)?.pluginSet).find(set => set !== undefined)
     const own = id === this.#self.nodeId ? undefined : await this.#options.pluginSet()
     const setDifferences = own && pluginSet ? pluginSetDifferences(own, pluginSet) : []
+    const services = this.#records?.split.find(({ record }) => record.node === id)?.differences ?? []
     return {
       id,
       host,
@@ -180,8 +226,8 @@ export class ClusterNodes implements Cluster {
         return { name: worker, version: factsIn(facts).version, state, requestsActive, busy, memoryBytes }
       }),
       pluginSet,
-      differs: different !== undefined || setDifferences.length > 0,
-      differences: [...setDifferences, ...(different ? await this.#differencesTo(different, ctx) : [])],
+      differs: different !== undefined || setDifferences.length + services.length > 0,
+      differences: [...services, ...setDifferences, ...(different ? await this.#differencesTo(different, ctx) : [])],
     }
   }
 

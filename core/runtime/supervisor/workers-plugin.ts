@@ -28,6 +28,7 @@ import {
   PeerAnswers,
   Peers,
   type PeersHooks,
+  Redis,
   Store,
   StoreAdmin,
 } from '@svc/core/contracts'
@@ -60,10 +61,10 @@ export const workersPlugin = (
 ) =>
   definePlugin({
     requires: { host: Host, answers: PeerAnswers },
-    optional: { store: Store, bus: NodeBus, admin: StoreAdmin },
+    optional: { store: Store, bus: NodeBus, admin: StoreAdmin, redis: Redis },
     provides: Peers,
     alsoProvides: [Cluster],
-    async setup(scope, { answers, store, bus, host, admin }) {
+    async setup(scope, { answers, store, bus, host, admin, redis }) {
       const { hooks, log } = scope
       const { peers: line } = link
       const lasting = systemContext(scope.signal, 'workers')
@@ -73,7 +74,7 @@ export const workersPlugin = (
       const metrics = (ctx: CallContext) => hooks.metrics({}, ctx)
       const nodes = isAlone
         ? undefined
-        : new ClusterNodes({ bus, host, admin, configuration, pluginSet, metrics, log, lasting }, report)
+        : new ClusterNodes({ bus, host, admin, configuration, pluginSet, metrics, store, redis, log, lasting }, report)
       const cluster = isAlone ? undefined : clusterOf({ report, bus, hooks, lasting, notifyMs })
       const release = (holder: string, ctx: CallContext) =>
         store
@@ -135,7 +136,7 @@ const servicesOf = ({ hooks, line, cluster, nodes }: ServiceParts): Peers & Clus
       ? cluster.ask(worker, topic, message, ctx)
       : (line.ask(worker, topic, message, ctx) as AsyncIterable<Json>),
   nodes: ctx => nodesOrNone(nodes, ctx),
-  outdated: async () => (await nodes?.outdated()) ?? [],
+  outdated: async ctx => (await nodes?.outdated(ctx)) ?? [],
 })
 
 /** Whether an operator has reloaded the server: a change of the plugins reloads it too. */
@@ -227,6 +228,7 @@ function showNodes(scope: Scope<unknown, PeersHooks>, nodes: ClusterNodes): void
   scope.tap(NodeBus.hooks.joined, member => {
     nodes.joined(member).catch((err: unknown) => signal.aborted || log.debug({ err }, 'failed to compare a node with this one'))
   })
+  scope.tap(Host.hooks.closing, (_, ctx) => nodes.leave(ctx), { stage: AFTER_SERVING })
   nodes.measure(signal)
 }
 

@@ -1,5 +1,6 @@
 // For plugins that store data.
 export { type Migration, type MigrationContext, type Migrations, openSpace } from './open-space.ts'
+export { storeIdentity } from './store-identity.ts'
 export { timelyId, timeOf } from './sort-key.ts'
 export { acquireHold, type KeptLease, keepLease, LeaseHold, tryHold } from './lease-hold.ts'
 // For stores: shared checks and errors.

@@ -1,5 +1,6 @@
-import { asSvcError, definePlugin, Host, type HostReport, systemContext, withTimeout } from '@svc/core'
-import { Checks, ProtectedPaths, Redis } from '@svc/core/contracts'
+import { asSvcError, type CallContext, definePlugin, Host, type HostReport, systemContext, withTimeout } from '@svc/core'
+import { Checks, ProtectedPaths, Redis, Store } from '@svc/core/contracts'
+import { storeIdentity } from '@svc/storage-kit'
 import { loginFiles } from '@svc/storage-kit/server-login'
 import { config, connectionOf } from './config.ts'
 import { RedisService } from './redis.ts'
@@ -12,6 +13,7 @@ export default definePlugin({
   section: 'redis',
   config,
   requires: { host: Host },
+  optional: { store: Store },
   provides: Redis,
   async check(settings) {
     try {
@@ -21,11 +23,14 @@ export default definePlugin({
       return [asSvcError(error, 'REDIS_CONFIG_INVALID')]
     }
   },
-  async setup(scope, { host }) {
-    const report = await host.report(systemContext(scope.signal, 'redis'))
+  async setup(scope, { host, store }) {
+    const lasting = systemContext(scope.signal, 'redis')
+    const report = await host.report(lasting)
     const { config: settings, log } = scope
     const mustKeep = (['counts', 'queue'] as const).filter(use => settings.use.includes(use))
-    const redis = scope.use(new RedisService({ connection: connectionOf(settings), prefix: prefixOf(report), mustKeep, log }))
+    const redis = scope.use(
+      new RedisService({ connection: connectionOf(settings), prefix: () => prefixOf(report, store, lasting), mustKeep, log })
+    )
     const paths = loginFiles(settings)
     if (paths.length > 0) scope.add(ProtectedPaths, 'redis', { paths, owner: 'the Redis connection of this server' })
     scope.add(Checks, 'redis', { probe: () => redis.probe() })
@@ -34,6 +39,16 @@ export default definePlugin({
   },
 })
 
-/** A cluster has one; a server alone has that of its home, so that its counts last when it restarts. */
-const prefixOf = ({ clusterId, serverId, nodeId }: HostReport): string =>
-  `svc:${encodeURIComponent(clusterId === serverId ? `node ${nodeId}` : clusterId)}:`
+/**
+ * A cluster has the name of its store in it, so that two clusters with the same `cluster.name` never share anything. A server alone has
+ * that of its home, so that its counts last when it restarts.
+ */
+async function prefixOf(
+  { clusterId, serverId, nodeId }: HostReport,
+  store: Store | undefined,
+  ctx: CallContext
+): Promise<string> {
+  if (clusterId === serverId) return `svc:${encodeURIComponent(`node ${nodeId}`)}:`
+  const cluster = `svc:${encodeURIComponent(clusterId)}:`
+  return store ? `${cluster}${await storeIdentity(store, ctx)}:` : cluster
+}

@@ -12,8 +12,8 @@ type MustKeep = keyof typeof EVICTED
 
 export interface RedisOptions {
   readonly connection: ConnectionOptions
-  /** Of all keys and channels. */
-  readonly prefix: string
+  /** Reads the prefix of all keys and channels, which never changes. Nothing is sent before. */
+  readonly prefix: () => Promise<string>
   /** The uses of Redis whose keys should not be evicted. */
   readonly mustKeep: readonly MustKeep[]
   readonly log: Log
@@ -23,13 +23,14 @@ type Notices = ReturnType<typeof createNotices>
 
 /** The service: one connection for scripts, and one that listens once a plugin does. */
 export class RedisService implements Redis, Check, AsyncDisposable {
-  readonly #prefix: string
+  readonly #readPrefix: () => Promise<string>
+  #prefix: Promise<string> | undefined
   readonly #commands: Connection
   readonly #listener: Connection
   readonly #listeners = new Map<string, Set<Notices>>()
 
   constructor({ connection, prefix, mustKeep, log }: RedisOptions) {
-    this.#prefix = prefix
+    this.#readPrefix = prefix
     this.#commands = new Connection(connection, 'connection to Redis', log, async client => {
       if (mustKeep.length > 0) await warnOfEviction(client, mustKeep, log, this.#commands.server)
     })
@@ -43,21 +44,27 @@ export class RedisService implements Redis, Check, AsyncDisposable {
 
   async run(script: string, keys: readonly string[], args: readonly RedisArg[], ctx: CallContext): Promise<RedisReply> {
     ctx.signal.throwIfAborted()
+    const prefix = await this.prefix()
     const client = await this.#commands.client()
     ctx.signal.throwIfAborted()
     try {
-      return await runScript(client, script, [keys.length, ...keys.map(key => this.#prefix + key), ...args.map(sendable)])
+      return await runScript(client, script, [keys.length, ...keys.map(key => prefix + key), ...args.map(sendable)])
     } catch (error) {
       if (isMisplaced(error)) client.disconnect()
       throw (error as Error).name === 'ReplyError' || isUnsent(error) ? redisError(error, this.#commands.server) : lost()
     }
   }
 
-  async prefix(): Promise<string> {
+  prefix(): Promise<string> {
+    this.#prefix ??= this.#readPrefix().catch((error: unknown) => {
+      this.#prefix = undefined // the next call reads it again
+      throw error
+    })
     return this.#prefix
   }
 
   async *listen(channels: readonly string[], ctx: CallContext): AsyncGenerator<{ channel?: string; payload?: string }> {
+    await this.prefix()
     const waiting = createNotices()
     const fresh = channels.filter(channel => !this.#listeners.has(channel))
     for (const channel of channels)
@@ -89,8 +96,8 @@ export class RedisService implements Redis, Check, AsyncDisposable {
 
   async #subscribe(channels: readonly string[], waiting: Notices): Promise<void> {
     try {
-      const client = await this.#listener.client()
-      if (channels.length > 0) await client.subscribe(...channels.map(channel => this.#prefix + channel))
+      const [prefix, client] = await Promise.all([this.prefix(), this.#listener.client()])
+      if (channels.length > 0) await client.subscribe(...channels.map(channel => prefix + channel))
       waiting.add({})
     } catch {
       // the next connection subscribes
@@ -98,11 +105,12 @@ export class RedisService implements Redis, Check, AsyncDisposable {
   }
 
   async #resubscribe(client: Client): Promise<void> {
+    const prefix = await this.prefix()
     client.on('message', (name: string, payload: string) => {
-      const channel = name.slice(this.#prefix.length)
+      const channel = name.slice(prefix.length)
       for (const waiting of this.#listeners.get(channel) ?? []) waiting.add({ channel, payload })
     })
-    if (this.#listeners.size > 0) await client.subscribe(...[...this.#listeners.keys()].map(channel => this.#prefix + channel))
+    if (this.#listeners.size > 0) await client.subscribe(...[...this.#listeners.keys()].map(channel => prefix + channel))
     for (const waiting of new Set([...this.#listeners.values()].flatMap(set => [...set]))) waiting.add({})
   }
 }

@@ -18,10 +18,10 @@ const WORKER = object({
 
 const DIFFERENCE = object({
   what: described(
-    words('plugin', 'configuration', 'schema', 'plugin_set'),
-    'schema: a space of the store; plugin_set: the revision of the installed plugins.'
+    words('plugin', 'configuration', 'schema', 'plugin_set', 'service'),
+    'schema: a space of the store; plugin_set: the revision of the installed plugins; service: what provides messages or counts.'
   ),
-  name: described(STRING, 'The plugin, the key of the configuration, or the space.'),
+  name: described(STRING, 'The plugin, the key of the configuration, the space, or the service.'),
   here: described(nullable('string'), 'The version on the node that answers; null for configuration.'),
   there: described(nullable('string'), 'The version on the other node.'),
 })

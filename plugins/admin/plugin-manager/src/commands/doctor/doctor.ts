@@ -2,6 +2,7 @@ import { type Plan, planHost, type SvcError, messageOf, type RunningHost, system
 import { Http, Selection, Store, type AuthScheme, AuthSchemes } from '@svc/core/contracts'
 import { certificateFindings, homeFindings, nodeFinding, sandboxFinding, type Ssl } from './machine.ts'
 import { fail, type DoctorFinding, ok, warn, findingsText } from './finding.ts'
+import { clusterFindings } from './cluster-checks.ts'
 import { partFindings, profileFindings } from './plugin-checks.ts'
 import { problemsOf, UNSET_HINT, unsetIn, unsetText, visible } from '@svc/cli/command'
 import { isCurated } from '../../plugin-states.ts'
@@ -101,7 +102,16 @@ async function parts(plan: Plan, home: string, signal: AbortSignal): Promise<Doc
     const server = serverOf(plan)
     const who = server ? await authenticationFindings(inner.host, server, signal) : []
     const named = await profileFindings(inner.host, signal)
-    return [...named, ...(await partFindings(inner.host, signal)), ...who, ...lost, await sandboxFinding(inner.host, signal)]
+    const { name } = Object(plan.config.value.cluster) as { readonly name?: unknown }
+    const nodes = await clusterFindings(inner.host, name, signal)
+    return [
+      ...named,
+      ...(await partFindings(inner.host, signal)),
+      ...nodes,
+      ...who,
+      ...lost,
+      await sandboxFinding(inner.host, signal),
+    ]
   } catch (error) {
     const failures = problemsOf(error).map(problem =>
       problemOf(isOf(problem, providerOf(plan, Store.name)) ? 'store' : 'plugins', problem)
