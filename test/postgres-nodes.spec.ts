@@ -14,7 +14,7 @@ import { until } from './support/wait.ts'
 const support = (name: string) => fileURLToPath(new URL(`./support/${name}`, import.meta.url))
 const STREAM = '/api/v1/chat/stream'
 /** Statements of an idle node in a second. */
-const MOST_IDLE = 8
+const MOST_IDLE = 10
 const WORDS = Array.from({ length: 40 }, (_, at) => `word${at}`).join(' ')
 
 const dataOf = (event: SentEvent | undefined) => event!.data as Record<string, unknown>

@@ -18,7 +18,7 @@ import {
   type SplitNode,
 } from './node-services.ts'
 
-const BEAT_MS = 4_000
+const BEAT_MS = 10_000
 /** A node that serves goes on for this time: the nodes that now are the majority must be ready first. */
 const GRACE_MS = 15_000
 /** The name of a Redis server lasts as long as its memory. Other nodes read it within this time. */

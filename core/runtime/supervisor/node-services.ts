@@ -8,7 +8,7 @@ export const NODE_RECORDS = 'cluster_nodes'
 export const NODE_SPACE: Space = { name: NODE_RECORDS, version: 1, collections: { [NODE_RECORDS]: {} } }
 
 /** A worker that has not renewed its record for this time is lost. */
-const LOST_MS = 15_000
+const LOST_MS = 35_000
 /** More nodes are not compared. */
 const MOST_RECORDS = 1_000
 
