@@ -204,7 +204,7 @@ describeWith('chromium', 'a hostile page of a plugin that wants the focus', func
       tag => tag === 'IFRAME'
     )
     await page.keyboard.press('Tab')
-    await holds(frame, 'document.activeElement.id === "field"')
+    await holds(frame, FIELD_HAS_FOCUS)
     await page.keyboard.type('button ')
     await until(typed, text => text.endsWith('button '))
     await moveIntoFrame(page)
@@ -219,17 +219,21 @@ describeWith('chromium', 'a hostile page of a plugin that wants the focus', func
       text => text === 'Go into the page'
     )
     await page.keyboard.press('Tab')
+    await holds(frame, FIELD_HAS_FOCUS)
     await page.keyboard.type('tab ')
     await until(typed, text => text.endsWith('tab '))
     const back = page.getByRole('button', { name: 'Back to the title' })
     await back.focus()
     await page.keyboard.press('Shift+Tab')
+    await holds(frame, FIELD_HAS_FOCUS)
     await page.keyboard.type('back ')
     await until(typed, text => text.endsWith('back '))
     expect(await page.getByRole('alert').count()).to.equal(0)
     await context.close()
   })
 })
+
+const FIELD_HAS_FOCUS = 'document.hasFocus() && document.activeElement.id === "field"'
 
 /** The pointer of the reader moves over the place of the frame. */
 const moveOver = async (page: Page) => {

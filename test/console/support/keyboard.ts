@@ -94,12 +94,18 @@ export async function byKeyboard(page: Page): Promise<Keyboard> {
   }
 }
 
+const DRAWN_MS = 2_000
+
 async function tab(page: Page, wanted: string | RegExp): Promise<void> {
   const seen: string[] = []
   for (let pressed = 0; pressed < MOST_TABS; pressed++) {
     await page.keyboard.press('Tab')
-    const { name, tag, isVisible } = await page.evaluate<Focused>(FOCUSED)
+    const focused = () => page.evaluate<Focused>(FOCUSED)
+    let { name, tag, isVisible } = await focused()
     if (tag === 'BODY') continue
+    // a page that is being drawn shows it a moment later
+    for (const end = performance.now() + DRAWN_MS; !isVisible && performance.now() < end; )
+      ({ name, tag, isVisible } = await focused())
     if (!isVisible) throw new Error(`the focus is not visible on ${tag} ${name.slice(0, 60)}`)
     if (typeof wanted === 'string' ? name === wanted : wanted.test(name)) return
     seen.push(name.slice(0, 30))

@@ -10,25 +10,34 @@ interface Freshening {
   /** The events after which the server can answer otherwise. Default: all. */
   readonly isAbout?: (event: ServerEvent) => boolean
   readonly everyMs?: number
+  /** Delays after which it is read once more: in a reload, the worker that leaves can have answered the first time. */
+  readonly againMs?: readonly number[]
 }
 
+const NEVER: readonly number[] = []
+
 /** Reads queries again after events, not by time: an idle page asks nothing. */
-export function useFreshening({ key, isAbout, everyMs = FRESHEN_MS }: Freshening): void {
+export function useFreshening({ key, isAbout, everyMs = FRESHEN_MS, againMs = NEVER }: Freshening): void {
   const queries = useQueryClient()
   const asked = useRef({ key, isAbout })
   asked.current = { key, isAbout }
   useEffect(() => {
-    let timer: ReturnType<typeof setTimeout> | undefined
+    let soon: ReturnType<typeof setTimeout> | undefined
+    let later: ReturnType<typeof setTimeout>[] = []
+    const read = () => void queries.invalidateQueries({ queryKey: asked.current.key })
+    const readSoon = () => {
+      soon = undefined
+      read()
+    }
     const stop = onEvents(events => {
-      if (timer !== undefined || !events.some(event => asked.current.isAbout?.(event) ?? true)) return
-      timer = setTimeout(() => {
-        timer = undefined
-        void queries.invalidateQueries({ queryKey: asked.current.key })
-      }, everyMs)
+      if (!events.some(event => asked.current.isAbout?.(event) ?? true)) return
+      soon ??= setTimeout(readSoon, everyMs)
+      later.forEach(clearTimeout)
+      later = againMs.map(ms => setTimeout(read, ms))
     })
     return () => {
-      clearTimeout(timer)
+      for (const timer of [soon, ...later]) clearTimeout(timer)
       stop()
     }
-  }, [queries, everyMs])
+  }, [queries, everyMs, againMs])
 }

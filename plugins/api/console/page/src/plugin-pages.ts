@@ -15,7 +15,10 @@ export const usePluginPages = () =>
     queryFn: async ({ signal }) => (await client.get('/api/v1/console/pages', { signal })).pages,
   })
 
-export const useFreshPluginPages = (): void => useFreshening({ key: KEY, isAbout: ({ type }) => /plugin_|reload/.test(type) })
+const AGAIN_MS = [4_000, 15_000]
+
+export const useFreshPluginPages = (): void =>
+  useFreshening({ key: KEY, isAbout: ({ type }) => /plugin_|reload/.test(type), againMs: AGAIN_MS })
 
 /** The pages of plugins that are shown in one place. */
 export function usePagesAt(place: PluginPage['place']): readonly PluginPage[] {
