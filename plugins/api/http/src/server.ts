@@ -9,6 +9,7 @@ import {
   type HookCallers,
   hasRole,
   type Host,
+  type HostReport,
   type Log,
   type Principal,
   type SlotView,
@@ -93,6 +94,10 @@ export interface HttpServer
   open(callContext: CallContext): Promise<void>
 }
 
+/** Without Redis, the servers of a cluster go on: it can cost limits, and never service. Each worker then counts on its own. */
+const hasBusInRedis = ({ plugins }: HostReport): boolean =>
+  plugins.some(({ provides, requires }) => provides === 'node_bus' && requires.includes('redis'))
+
 /** Creates the HTTP server; `open` opens its socket. Throws if the certificate, the trusted proxies or the CORS settings are invalid. */
 export async function createServer(parts: ServerDependencies): Promise<HttpServer> {
   const { config, log } = parts
@@ -104,7 +109,7 @@ export async function createServer(parts: ServerDependencies): Promise<HttpServe
   const operator = createOperatorRequests()
   const access = createAccess(parts, operator)
   const report = await parts.host.report(parts.lasting)
-  const cluster = report.clusterId === report.serverId ? undefined : report.clusterId
+  const cluster = report.clusterId === report.serverId || hasBusInRedis(report) ? undefined : report.clusterId
   const concurrency = createConcurrencyLimit(config, parts.peers, cluster, parts.lasting)
   const allowance = createAllowance(parts.limits)
   const common = { ...securityHeaders(config.ssl.enabled), ...access.cors.headers }
