@@ -107,7 +107,7 @@ describeWith('bubblewrap', 'versions of plugins in the console', function () {
       await changed(page)
       const permissions = page.getByRole('region', { name: 'Permissions' })
       await permissions.getByText('tides.example').waitFor()
-      expect(await permissions.getByText('moon.example').count()).to.equal(0)
+      await permissions.getByText('moon.example').waitFor({ state: 'hidden' })
       expect(await versions()).to.deep.equal(['1.0.0'])
       expect(problems.filter(text => !/ERR_|network/i.test(text))).to.deep.equal([])
     })

@@ -10,10 +10,12 @@ interface Freshening {
   /** The events after which the server can answer otherwise. Default: all. */
   readonly isAbout?: (event: ServerEvent) => boolean
   readonly everyMs?: number
-  /** Delays after which it is read once more: in a reload, the worker that leaves can have answered the first time. */
+  /** Delays after which it is read once more. Default: never. */
   readonly againMs?: readonly number[]
 }
 
+/** After a reload: the worker that leaves can have answered the first time. */
+export const RELOADED_MS: readonly number[] = [4_000, 15_000]
 const NEVER: readonly number[] = []
 
 /** Reads queries again after events, not by time: an idle page asks nothing. */

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import type { ReplyOf } from '@svc/client'
 import { client } from './api.ts'
-import { useFreshening } from './fresh.ts'
+import { RELOADED_MS, useFreshening } from './fresh.ts'
 import { hasPageName } from './pages.ts'
 
 export type PluginPage = ReplyOf<'get', '/api/v1/console/pages'>['pages'][number]
@@ -15,10 +15,8 @@ export const usePluginPages = () =>
     queryFn: async ({ signal }) => (await client.get('/api/v1/console/pages', { signal })).pages,
   })
 
-const AGAIN_MS = [4_000, 15_000]
-
 export const useFreshPluginPages = (): void =>
-  useFreshening({ key: KEY, isAbout: ({ type }) => /plugin_|reload/.test(type), againMs: AGAIN_MS })
+  useFreshening({ key: KEY, isAbout: ({ type }) => /plugin_|reload/.test(type), againMs: RELOADED_MS })
 
 /** The pages of plugins that are shown in one place. */
 export function usePagesAt(place: PluginPage['place']): readonly PluginPage[] {

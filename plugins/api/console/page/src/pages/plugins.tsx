@@ -3,7 +3,7 @@ import type { Schemas } from '@svc/client'
 import { lazy, Suspense } from 'react'
 import { Chips, SearchLink, Tabs } from '../address.tsx'
 import { allows, client, session } from '../api.ts'
-import { useFreshening } from '../fresh.ts'
+import { RELOADED_MS, useFreshening } from '../fresh.ts'
 import { Back, ListPage, Search } from '../list.tsx'
 import { Card, Facts } from '../parts.tsx'
 import { ItemHead, RUNS, shortName, Stale, useItems, withWords } from '../records.tsx'
@@ -45,7 +45,7 @@ function isShown(plugin: Listed, filter: string | undefined): boolean {
 
 export function Plugins() {
   const { q, filter, id, change } = plugins.useSearch()
-  useFreshening({ key: ['plugins'], isAbout: ({ type }) => /plugin_|reload/.test(type) })
+  useFreshening({ key: ['plugins'], isAbout: ({ type }) => /plugin_|reload/.test(type), againMs: RELOADED_MS })
   const all = useItems(['plugins'], async signal => (await client.get('/api/v1/plugins', { signal })).plugins)
   const known = withWords(all, q, ({ name, kind }) => `${name} ${kind}`)
   const list = { ...known, items: known.items.filter(plugin => isShown(plugin, filter)) }
