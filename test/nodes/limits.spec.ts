@@ -124,6 +124,9 @@ describeWith('postgres', 'three nodes with limits at which their workers keep pe
       )
     const first = new OpenRequests(`${CHAT}/stream`)
     stack.defer(() => first.end())
+    // the node that is killed has some
+    first.send(nodes.slice(0, 1), 3)
+    await first.settled()
     // a stream is a request too, so that one of many at once can be refused because of the others that are refused
     first.send(nodes, 10 * STREAMS)
     await first.settled()
