@@ -197,7 +197,7 @@ describe('svc chat with a server', () => {
     await server.end()
   })
 
-  it('says when nothing answers at --url or --port', async () => {
+  it('says when no server answers at --url or --port', async () => {
     await using workspace = await makeWorkspace()
     for (const args of [
       ['--url', 'http://127.0.0.1:1'],

@@ -10,7 +10,7 @@ export function serverUnreachable(url: string, cause: unknown): SvcError {
     })
   const tls = tlsProblem(cause)
   if (tls === undefined)
-    return svcError('SERVER_UNREACHABLE', `nothing answers at ${url}`, {
+    return svcError('SERVER_UNREACHABLE', `no server answers at ${url}`, {
       cause,
       details: { url },
       hint: 'Check the address, or start the server with `svc serve`',

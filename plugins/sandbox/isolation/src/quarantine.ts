@@ -98,11 +98,11 @@ class ClusterQuarantine implements Quarantine {
     this.#changed.add(wake)
     signal.addEventListener('abort', wake, { once: true })
     try {
-      for (let told = false; !signal.aborted; ) {
+      for (let yielded = false; !signal.aborted; ) {
         const changed = wakeup.promise
         const now = await isOut()
-        if (now === told) await changed
-        else yield (told = now)
+        if (now === yielded) await changed
+        else yield (yielded = now)
         wakeup = Promise.withResolvers()
       }
     } finally {

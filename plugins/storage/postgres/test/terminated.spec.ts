@@ -70,7 +70,7 @@ describeWith('postgres', 'the store in PostgreSQL when its sessions are terminat
         await until(() => load.outcomes.size > written + 20 && reads.count > read + 20)
         await useAll(store, ++round)
         await until(() => heard === round)
-        // notices can be lost while nothing listens, so their readers are told
+        // notices can be lost while the connection is replaced: readers get an empty one
         if (role === 'listen') await until(() => notices.filter(({ channel }) => channel === undefined).length > losses)
         await until(async () => (await sessionsOf(role)).length > 0)
         expect(await sessionsOf(role), `${role} was replaced`).not.to.include.members(before)
