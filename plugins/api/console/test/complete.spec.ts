@@ -29,11 +29,11 @@ const SCHEMA = {
 }
 
 /** What is offered at the mark `|`. */
-function offered(text: string, language: 'yaml' | 'json' = 'yaml'): readonly string[] {
+function offered(text: string, language: 'yaml' | 'json' = 'yaml', schema: object = SCHEMA): readonly string[] {
   const pos = text.indexOf('|')
   const state = EditorState.create({ doc: text.replace('|', ''), extensions: language === 'json' ? json() : [] })
   ensureSyntaxTree(state, state.doc.length)
-  const found = completionsOf(SCHEMA, language, { state, pos, explicit: true } as CompletionContext)
+  const found = completionsOf(schema, language, { state, pos, explicit: true } as CompletionContext)
   return (found?.options ?? []).map(({ label }) => label).toSorted()
 }
 
@@ -74,5 +74,19 @@ describe('the completion of the editor of the console', () => {
     expect(json('{ "nodes": { "one": { "type": "fetch", "retry": | } } }')).to.deep.equal(['false', 'true'])
     const inner = '"do": { "nodes": { "inner": { "type": "fetch", "|" } } }'
     expect(json(`{ "nodes": { "each": { "type": "map", ${inner} } } }`)).to.deep.equal(['"retry"', '"url"'])
+  })
+
+  it('ends soon with the schema of a hostile tool, whose parts all refer to each other', () => {
+    const all = Array.from({ length: 200 }, (_, at) => ({ $ref: `#/$defs/d${at}` }))
+    const part = { anyOf: all, oneOf: all, properties: { deep: { anyOf: all } } }
+    const hostile = {
+      anyOf: all,
+      properties: { deep: { anyOf: all } },
+      $defs: Object.fromEntries(all.map((_, at) => [`d${at}`, part])),
+    }
+    const began = performance.now()
+    expect(offered('{ "deep": { "deep": { "deep": { | } } } }', 'json', hostile)).to.deep.equal(['"deep"'])
+    expect(offered('deep:\n  deep:\n    |', 'yaml', hostile)).to.deep.equal(['deep'])
+    expect(performance.now() - began).to.be.below(5_000)
   })
 })

@@ -38,8 +38,8 @@ function schemasOf(schema: Node, state: EditorState, node: SyntaxNode): readonly
   const inside = (at: SyntaxNode | undefined) => (at?.name === 'Object' ? valuesOf(state, at) : {})
   const objects = [...steps.map(({ outer }) => outer), node]
   return steps.reduce<readonly Node[]>(
-    (found, { key }, depth) => memberOf(found, key).flatMap(member => whole(schema, member, inside(objects[depth + 1]))),
-    whole(schema, schema, inside(objects[0]))
+    (found, { key }, depth) => whole(schema, memberOf(found, key), inside(objects[depth + 1])),
+    whole(schema, [schema], inside(objects[0]))
   )
 }
 

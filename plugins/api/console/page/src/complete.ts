@@ -104,12 +104,10 @@ function yamlCompletionsOf(schema: Node, context: CompletionContext): Completion
   const path = pathAt(lines, at, indent)
   // on the way down, nothing beside is known but at the end
   const steps = key === undefined ? path : [...path, key]
-  let found: readonly Node[] = whole(schema, schema, path.length === 0 ? values : {})
+  let found: readonly Node[] = whole(schema, [schema], path.length === 0 ? values : {})
   for (const [depth, step] of steps.entries()) {
     const isLast = depth === path.length - 1
-    found = memberOf(found, step).flatMap(member =>
-      whole(schema, member, isLast ? values : siblingsAtDepth(lines, at, path, depth))
-    )
+    found = whole(schema, memberOf(found, step), isLast ? values : siblingsAtDepth(lines, at, path, depth))
   }
   const options = distinct(key === undefined ? keyCompletions(found, values) : valueCompletions(found))
   return options.length === 0 ? null : { from: pos - word.length, options, validFor: /^[\w.-]*$/ }

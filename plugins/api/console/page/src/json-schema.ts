@@ -10,15 +10,22 @@ const refIn = (root: Node, ref: string): unknown =>
     .split('/')
     .reduce<unknown>((value, key) => (isNode(value) ? value[key] : undefined), root)
 
-/** A schema with what its references, choices and conditions add, as far as the values beside are known. */
-export function whole(root: Node, schema: unknown, values: Readonly<Record<string, string>>, depth = 0): readonly Node[] {
-  if (!isNode(schema) || depth > 8) return []
-  if (typeof schema.$ref === 'string') return whole(root, refIn(root, schema.$ref), values, depth + 1)
-  const more = [schema.allOf, schema.anyOf, schema.oneOf].flatMap(list => (Array.isArray(list) ? list : []))
-  const isMet = isNode(schema.if) && holds(schema.if, values)
-  return [schema, ...more, ...(isMet ? [schema.then] : [])].flatMap(part =>
-    part === schema ? [schema] : whole(root, part, values, depth + 1)
-  )
+/**
+ * Schemas with what their references, choices and conditions add, as far as the values beside are known. Each part is there once,
+ * however the schemas refer to each other: those of tools come from strangers.
+ */
+export function whole(root: Node, schemas: readonly unknown[], values: Readonly<Record<string, string>>): readonly Node[] {
+  const [found, open] = [new Set<Node>(), new Set<unknown>(schemas)]
+  // the loop goes on with what it adds
+  for (const schema of open) {
+    if (!isNode(schema)) continue
+    found.add(schema)
+    if (typeof schema.$ref === 'string') open.add(refIn(root, schema.$ref))
+    for (const list of [schema.allOf, schema.anyOf, schema.oneOf])
+      if (Array.isArray(list)) for (const part of list) open.add(part)
+    if (isNode(schema.if) && holds(schema.if, values)) open.add(schema.then)
+  }
+  return [...found]
 }
 
 /** Whether a condition on constants is met: `{properties: {type: {const: 'tool'}}}`. */
