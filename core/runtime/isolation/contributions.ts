@@ -30,6 +30,8 @@ export interface Contributions {
   /** Adds a contribution, in place of an earlier one from the same path. `add` returns the removal. Throws ADDED_TOO_MUCH. */
   put(contribution: Contribution, add: () => () => void): void
   remove(path: string): void
+  /** Whether it contains an item or a tap of this name. */
+  has(name: string): boolean
   /** Removes everything when the process ends. */
   removeAll(): void
 }
@@ -61,6 +63,7 @@ export function createContributions(plugin: string): Contributions {
       held.set(path, { name, bytes, remove: add() })
     },
     remove,
+    has: name => held.values().some(addedItem => addedItem.name === name),
     removeAll: () => [...held.keys()].forEach(remove),
   }
 }

@@ -50,6 +50,19 @@ export const holdersNotPermitted = (plugin: string) =>
     hint: 'Release each lease with `release`',
   })
 
+export const answerNotPermitted = (plugin: string, topic: string) =>
+  svcError('NOT_PERMITTED', `asks other workers for ${topic}, which it does not answer itself`, {
+    plugin,
+    details: { topic },
+    hint: 'Ask for an item that this plugin adds to the slot peer_answers',
+  })
+
+export const membershipNotPermitted = (plugin: string) =>
+  svcError('NOT_PERMITTED', 'joins or leaves the cluster, which only svc does', {
+    plugin,
+    hint: 'Use the other methods of node_bus: they work as long as the server is a member',
+  })
+
 export const addedTooMuch = (plugin: string, most: string) =>
   svcError('ADDED_TOO_MUCH', `exceeds a limit of isolated plugins: at most ${most}`, {
     plugin,

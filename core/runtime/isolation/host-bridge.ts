@@ -1,4 +1,5 @@
 import {
+  type CallContext,
   redactData,
   redactText,
   type Scope,
@@ -16,6 +17,7 @@ import { type BorrowedContexts, createBorrowedContexts } from './borrowed-contex
 import { hooksToken, HostBridge, type Level, PluginRunner, providedToken, REFUSAL_KINDS, RemoteTap } from './contract.ts'
 import { canTap, type Contributions, createContributions, isPublicHook, MAX_NAME_LENGTH } from './contributions.ts'
 import { hookNotPermitted } from './errors.ts'
+import { grantedPeers, type HookView, peerHookView } from './granted-peers.ts'
 import { grantedServices } from './granted-store.ts'
 import type { Isolated } from './isolated-ref.ts'
 import { MAX_LINE_LENGTH, type OutputLimiter, truncateFacts } from './output-limiter.ts'
@@ -42,6 +44,14 @@ const blaming = (plugin: string) => (error: unknown) => {
   throw Object.assign(error as Error, { plugin })
 }
 
+/** Calls a tap with the part of a value that its plugin may see. */
+const viewedTap =
+  ({ shown, merged }: HookView, call: (value: unknown, ctx: CallContext) => Promise<unknown>) =>
+  async (value: unknown, ctx: CallContext) => {
+    const part = shown(value)
+    return part === undefined ? value : merged(value, await call(part, ctx))
+  }
+
 /** Slots with reports about the plugin itself. Readers of a report do not lend it their principal. */
 const REPORTS: ReadonlySet<string> = new Set([Checks.name, HealthFacts.name, MetricSources.name])
 
@@ -67,9 +77,12 @@ export function createHostBridge(plugin: Isolated, scope: Scope, parts: HostBrid
       }
       contributions.put({ path, name: hook.id, isTap: true }, () => {
         const far = uses.lend(RemoteTap, channel.reach(path, RemoteTap))
+        const call = (value: unknown, ctx: CallContext) =>
+          (far.tap!(value, ctx) as Promise<unknown>).catch(blaming(plugin.ref.name))
+        const view = plugin.ref.confinement && peerHookView(hook.id, plugin.ref.name)
         return scope.tap<Waterfall<unknown>>(
           hook,
-          (value, ctx) => (far.tap!(value, ctx) as Promise<unknown>).catch(blaming(plugin.ref.name)),
+          view ? viewedTap(view, call) : call,
           boundedTap(options, !plugin.ref.confinement || !isPublicHook(hook.id))
         )
       })
@@ -112,7 +125,7 @@ export async function exposeContributions(
   channel.signal.addEventListener('abort', () => contributions.removeAll(), { once: true })
   channel.offer('host_bridge', HostBridge, createHostBridge(plugin, scope, { channel, uses, contributions, budget, refused }))
   channel.offer<unknown>('hooks', hooksToken(provides), uses.guard(hooksToken(provides), scope.hooks))
-  const services = offerServices(plugin, given, { channel, uses, refused })
+  const services = offerServices(plugin, given, { channel, uses, refused, contributions })
   for (const [key, token] of Object.entries(plugin.requires)) {
     if (token.what === 'slot') await mirror(key, token, given[key] as SlotView<unknown>, scope, { channel, uses })
   }
@@ -132,22 +145,24 @@ interface ExposedChannel {
 }
 
 interface ExposedServices extends ExposedChannel {
+  readonly contributions: Contributions
   readonly refused: (kind: RefusalKind, what: string) => Promise<void>
 }
 
 function offerServices(
   { ref, requires, optional }: Isolated,
   given: Record<string, unknown>,
-  { channel, uses, refused }: ExposedServices
+  { channel, uses, refused, contributions }: ExposedServices
 ): string[] {
   const services = Object.entries({ ...requires, ...optional }).filter(
     ([key, { what }]) => what === 'service' && given[key] !== undefined
   )
   const spaces = ref.confinement && grantedItems(ref.confinement.permissions, 'service', Store.name)
-  const granting = spaces && grantedServices({ plugin: ref.name, spaces, refused })
+  const inSpaces = spaces && grantedServices({ plugin: ref.name, spaces, refused })
+  const toPeers = ref.confinement && grantedPeers({ plugin: ref.name, hasAdded: contributions.has })
   for (const [key, token] of services) {
     const service = given[key] as object
-    const granted = granting ? granting(token.name, service) : service
+    const granted = [inSpaces, toPeers].reduce((all, granting) => (granting ? granting(token.name, all) : all), service)
     channel.offer<unknown>(`given.${key}`, token, uses.guard(token, granted))
   }
   return services.map(([key]) => key)
