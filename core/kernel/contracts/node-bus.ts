@@ -31,6 +31,7 @@ export interface NodeBusHooks {
 /**
  * Connects the workers of all servers of a cluster: membership, messages, requests and shared limits. It stores nothing durably: write durable changes to
  * the store first, then announce them here. A message reaches a worker at most once; one that joins later does not get it. Most plugins need only `Peers`.
+ * Isolated plugins have topics and permits of their own, ask only for answers that they give themselves, and cannot join or leave (NOT_PERMITTED).
  */
 export interface NodeBus {
   /** Joins, or changes the facts of this worker. Resolves when this worker gets the messages of others. Throws BUS_TOO_LARGE. */

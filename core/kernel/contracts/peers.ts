@@ -36,6 +36,7 @@ export interface PeersHooks {
 /**
  * The workers of one server, or of all servers of a cluster: plugins send messages to all of them and share limits. Metrics are those of one server. A host that
  * runs alone has no such service, so declare it as `optional`. Messages are not stored: write lasting changes to the store first, then announce them here.
+ * Isolated plugins have topics, permits and metrics of their own, and ask only for answers that they give themselves (NOT_PERMITTED).
  */
 export interface Peers {
   /**

@@ -12,12 +12,11 @@ export interface PeerGrant {
  * prefix that no other plugin can write, so those of other plugins do not exist for it. Returns any other service as it is.
  */
 export function grantedPeers(grant: PeerGrant): (name: string, service: object) => object {
-  return (name, service) =>
-    name === Peers.name
-      ? ownPeers(service as Peers, grant)
-      : name === NodeBus.name
-        ? ownBus(service as NodeBus, grant)
-        : service
+  const restricted: Readonly<Record<string, (service: object) => object>> = {
+    [Peers.name]: service => ownPeers(service as Peers, grant),
+    [NodeBus.name]: service => ownBus(service as NodeBus, grant),
+  }
+  return (name, service) => (Object.hasOwn(restricted, name) ? restricted[name]!(service) : service)
 }
 
 const prefixOf = (plugin: string) => `plugin:${plugin}:`
