@@ -36,8 +36,8 @@ const forged = { server: 'x', generation: 1, records }
 const all = async stream => { const found = []; for await (const part of stream) found.push(part); return found }
 const { __proto__: _, ...plain } = Peers
 export default definePlugin({
-  requires: { bus: NodeBus, peers: Peers, again: { ...plain, methods: { ...Peers.methods } } },
-  setup(scope, { bus, peers, again }) {
+  requires: { answers: PeerAnswers, bus: NodeBus, peers: Peers, again: { ...plain, methods: { ...Peers.methods } } },
+  setup(scope, { answers, bus, peers, again }) {
     const heard = []
     const seen = []
     scope.tap(Peers.hooks.message, ({ topic, message }) => { heard.push([topic, message]) })
@@ -75,6 +75,7 @@ export default definePlugin({
       for (const [way, work] of Object.entries({ ...(await ways(peers, self, ctx)), ...onBus(self, ctx) }))
         tried[way] = await work().then(value => ['done', value ?? null], error => [error.code])
       tried['another token: asks for the answer of another'] = await all(again.ask(self, 'owner.answer', null, ctx)).then(value => ['done', value], error => [error.code])
+      tried['the slot'] = [answers.names()]
       return tried
     })
     route('attacker_heard', async () => ({ heard, seen }))
@@ -104,7 +105,7 @@ describeIsolated('an isolated plugin that uses the services between workers', fu
           code: ATTACKER,
           svc: {
             contributes: { routes: routes('attack', 'attacker_heard'), peer_answers: ['attacker.answer'] },
-            permissions: { services: ['node_bus', 'peers'], hooks: ['peers.*', 'node_bus.*'] },
+            permissions: { services: ['node_bus', 'peer_answers', 'peers'], hooks: ['peers.*', 'node_bus.*'] },
           },
         },
       ],
@@ -126,6 +127,7 @@ describeIsolated('an isolated plugin that uses the services between workers', fu
       'bus: leaves',
       'another token: asks for the answer of another',
     ])
+    expect(tried['the slot'], 'answers in the slot').to.deep.equal([['attacker.answer']])
     expect(tried['asks for its own answer']).to.deep.equal(['done', ['own']])
     expect(tried['bus: asks for its own answer']).to.deep.equal(['done', ['own']])
     expect(tried['takes the permit of another'], 'its own permit of this name').to.deep.equal(['done', true])

@@ -10,7 +10,7 @@ import {
   type TapOptions,
   type Waterfall,
 } from '@svc/core'
-import { Checks, HealthFacts, MetricSources, type RefusalKind, Store } from '@svc/core/contracts'
+import { Checks, HealthFacts, MetricSources, PeerAnswers, type RefusalKind, Store } from '@svc/core/contracts'
 import { grantedItems } from '@svc/core/internal'
 import { type Channel, dataOf, methodsOf } from '../processes/channel.ts'
 import { type BorrowedContexts, createBorrowedContexts } from './borrowed-contexts.ts'
@@ -127,7 +127,7 @@ export async function exposeContributions(
   channel.offer<unknown>('hooks', hooksToken(provides), uses.guard(hooksToken(provides), scope.hooks))
   const services = offerServices(plugin, given, { channel, uses, refused, contributions })
   for (const [key, token] of Object.entries(plugin.requires)) {
-    if (token.what === 'slot') await mirror(key, token, given[key] as SlotView<unknown>, scope, { channel, uses })
+    if (token.what === 'slot') await mirror(key, token, given[key] as SlotView<unknown>, scope, { channel, uses, plugin })
   }
   const { config, instance } = scope
   const watched = plugin.options.watch === undefined ? {} : { watched: true }
@@ -168,13 +168,25 @@ function offerServices(
   return services.map(([key]) => key)
 }
 
+interface MirrorOptions extends ExposedChannel {
+  readonly plugin: Isolated
+}
+
 /** Mirrors a slot to the isolated side, now and after each change. */
-async function mirror(key: string, token: SlotToken, view: SlotView<unknown>, scope: Scope, { channel, uses }: ExposedChannel) {
+async function mirror(
+  key: string,
+  token: SlotToken,
+  view: SlotView<unknown>,
+  scope: Scope,
+  { channel, uses, plugin }: MirrorOptions
+) {
   const runner = channel.reach('plugin_runner', PluginRunner)
   const offers = new Map<string, () => void>()
   const show = (name: string) => {
     const item = view.get(name)
-    if (item === undefined) return []
+    // answers to workers can do what only the host may do
+    const isHidden = plugin.ref.confinement && token.name === PeerAnswers.name && view.owner(name) !== plugin.ref.name
+    if (item === undefined || isHidden) return []
     const path = `view.${key}.${name}`
     offers.set(name, channel.offer<unknown>(path, token, uses.guard(token, item as object)))
     return [{ name, path, owner: view.owner(name) ?? '', methods: methodsOf(token, item), data: dataOf(token, item) }]

@@ -207,6 +207,19 @@ describe('what a person reads before a plugin is let in', () => {
     ])
   })
 
+  it('marks services with power over what other plugins own, and says which give only its own', () => {
+    expect(
+      permissionWords({ services: ['tools', 'job_kinds', 'peers', 'chat'], hooks: ['peers.message', 'chat.turn'] })
+    ).to.deep.equal([
+      'WIDE: call every tool',
+      'WIDE: run every kind of job, without a credential',
+      'exchange messages with its own processes, with the service peers',
+      'use the service chat with all its data',
+      'join peers.message: see its own messages',
+      'join chat.turn: see and change all its messages',
+    ])
+  })
+
   it('begins with what is wide, marked, and of a long list says how many more there are', () => {
     const words = permissionWords({
       network: [...Array.from({ length: 30 }, (_, at) => `h${at}.example`), '*', '*.org', '*.example.org'],
@@ -216,8 +229,9 @@ describe('what a person reads before a plugin is let in', () => {
       services: ['store', '*'],
       hooks: ['chat.*'],
     })
-    expect(words.filter(word => word.startsWith('WIDE'))).to.deep.equal(words.slice(0, 7))
+    expect(words.filter(word => word.startsWith('WIDE'))).to.deep.equal(words.slice(0, 8))
     expect(words.slice(0, 8)).to.deep.equal([
+      'WIDE: read and change the data of all plugins in the store',
       'WIDE: use the service * with all its data',
       'WIDE: join chat.*: see and change all its messages',
       'WIDE: write /',
@@ -225,9 +239,8 @@ describe('what a person reads before a plugin is let in', () => {
       'WIDE: read the variable AWS_*',
       'WIDE: connect to *',
       'WIDE: connect to *.org',
-      'use the service store with all its data',
     ])
-    expect(words.slice(27)).to.deep.equal(['and 14 more, none of them wide: --json lists all'])
+    expect(words.slice(28)).to.deep.equal(['and 13 more, none of them wide: --json lists all'])
   })
 })
 

@@ -215,6 +215,27 @@ const hasStar = (name: string) => name.includes('*')
 /** `GET /notes/*` is everything of one thing. */
 const hasStarBeforeEnd = (request: string) => hasStar(request.replace(/\/\*$/, ''))
 
+/** Services and slots with power over what other plugins own. */
+const WHOLE: Readonly<Record<string, string>> = {
+  [contracts.Store.name]: 'read and change the data of all plugins in the store',
+  [contracts.Postgres.name]: 'read and change all data in PostgreSQL',
+  [contracts.Redis.name]: 'read and change all data in Redis',
+  [contracts.Secrets.name]: 'read every secret',
+  [contracts.Tools.name]: 'call every tool',
+  [contracts.Providers.name]: 'call every provider with its API key',
+  [contracts.Routes.name]: 'call every route of the API, without a credential',
+  [contracts.JobKinds.name]: 'run every kind of job, without a credential',
+}
+/** Services of which an isolated plugin gets only what is its own. */
+const OWN: readonly string[] = [contracts.Peers.name, contracts.NodeBus.name]
+
+const serviceWords = (name: string) =>
+  Object.hasOwn(WHOLE, name)
+    ? WHOLE[name]!
+    : OWN.includes(name)
+      ? `exchange messages with its own processes, with the service ${name}`
+      : `use the service ${name} with all its data`
+
 /** Serious permissions come first: people read the first lines of a long list. */
 const KINDS: Readonly<Record<PermissionKind, Kind>> = {
   public_routes: { say: name => `answer every client, without a credential: route ${name}`, isWide: hasStar },
@@ -227,7 +248,7 @@ const KINDS: Readonly<Record<PermissionKind, Kind>> = {
     say: request => `with its pages in the console, send ${request} to your server with the rights of the person there`,
     isWide: hasStarBeforeEnd,
   },
-  services: { say: name => `use the service ${name} with all its data`, isWide: hasStar },
+  services: { say: serviceWords, isWide: name => hasStar(name) || Object.hasOwn(WHOLE, name) },
   tools: { say: name => `call the tool ${name}`, isWide: hasStar },
   providers: { say: name => `call the provider ${name} with its API key`, isWide: hasStar },
   secrets: { say: name => `read the secret ${name}`, isWide: () => false },
@@ -255,6 +276,7 @@ function hooksOf(token: unknown): readonly AnyHook[] {
 
 /** The kind of a hook decides what its taps can do. Several hooks, or an unknown one, let a plugin do everything. */
 function hookWords(name: string): string {
+  if (OWN.some(service => name.startsWith(`${service}.`)) && HOOK_KINDS.has(name)) return `join ${name}: see its own messages`
   if (name.startsWith(HOST_HOOK)) return `join ${name}: run at this moment`
   const kind = HOOK_KINDS.get(name)
   if (kind === 'series') return `join ${name}: see all its messages`
