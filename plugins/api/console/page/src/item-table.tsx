@@ -8,7 +8,8 @@ import {
   tableFeatures,
   useTable,
 } from '@tanstack/react-table'
-import { type ReactNode, useMemo, useSyncExternalStore } from 'react'
+import { type ReactNode, useMemo } from 'react'
+import { createMedia } from './media.ts'
 import { OrderButton, useOrder } from './order.tsx'
 
 export interface Column<Item> {
@@ -36,12 +37,7 @@ interface ItemTable<Item> {
 const features = tableFeatures({ columnVisibilityFeature, rowSortingFeature, sortedRowModel: createSortedRowModel() })
 type Features = typeof features
 
-const NARROW = matchMedia('(max-width: 860px)')
-const followNarrow = (listener: () => void) => {
-  NARROW.addEventListener('change', listener)
-  return () => NARROW.removeEventListener('change', listener)
-}
-const useNarrow = () => useSyncExternalStore(followNarrow, () => NARROW.matches)
+const useNarrow = createMedia('(max-width: 860px)')
 
 const collator = new Intl.Collator('en', { numeric: true })
 

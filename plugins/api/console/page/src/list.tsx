@@ -1,6 +1,7 @@
 import { type QueryKey, useInfiniteQuery } from '@tanstack/react-query'
 import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import { type Change, SearchLink, useAddress } from './address.tsx'
+import { LIST_ID } from './fold.tsx'
 import { Failure, Loading, Time, Title } from './states.tsx'
 
 /** The part of a list that was read, and how to read on. */
@@ -94,13 +95,23 @@ interface ListPageProps<Item> {
   readonly detail: ReactNode
   /** Whether an item is selected: a narrow window shows the list or the item. */
   readonly hasSelection: boolean
+  /** The selected item takes the place of the list: {@link useFold}. */
+  readonly isFolded?: boolean
 }
 
 /** A list with its filters, and the selected item beside it. Filters and selection are in the address. */
-export function ListPage<Item>({ title, actions, filters, detail, hasSelection, ...rest }: ListPageProps<Item>) {
+export function ListPage<Item>({
+  title,
+  actions,
+  filters,
+  detail,
+  hasSelection,
+  isFolded = false,
+  ...rest
+}: ListPageProps<Item>) {
   return (
-    <div className={`halves ${hasSelection ? 'halves-read' : 'halves-list'}`}>
-      <div className="list-pane">
+    <div className={`halves ${hasSelection ? 'halves-read' : 'halves-list'}${isFolded ? ' halves-folded' : ''}`}>
+      <div className="list-pane" id={LIST_ID}>
         <ListHead title={title} actions={actions} filters={filters} />
         <ListStates list={rest.list} empty={rest.empty} />
         {rest.list.items.length > 0 && <List name={title} {...rest} />}
