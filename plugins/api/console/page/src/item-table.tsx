@@ -9,7 +9,7 @@ import {
   useTable,
 } from '@tanstack/react-table'
 import { type ReactNode, useMemo } from 'react'
-import { createMedia } from './media.ts'
+import { useNarrow } from './media.ts'
 import { OrderButton, useOrder } from './order.tsx'
 
 export interface Column<Item> {
@@ -18,6 +18,8 @@ export interface Column<Item> {
   /** As in `grid-template-columns`: `minmax(0, 1fr)`, `8rem`. */
   readonly width: string
   readonly isNumber?: boolean
+  /** Of a column with buttons, at the end of a row: only screen readers have the title. */
+  readonly isTitleHidden?: boolean
   /** Left out where the window is narrow. */
   readonly isWide?: boolean
   /** What a whole list is sorted by. Items without a value come last. */
@@ -36,8 +38,6 @@ interface ItemTable<Item> {
 
 const features = tableFeatures({ columnVisibilityFeature, rowSortingFeature, sortedRowModel: createSortedRowModel() })
 type Features = typeof features
-
-const useNarrow = createMedia('(max-width: 860px)')
 
 const collator = new Intl.Collator('en', { numeric: true })
 

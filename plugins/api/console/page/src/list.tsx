@@ -2,6 +2,7 @@ import { type QueryKey, useInfiniteQuery } from '@tanstack/react-query'
 import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import { type Change, SearchLink, useAddress } from './address.tsx'
 import { LIST_ID } from './fold.tsx'
+import { useNarrow } from './media.ts'
 import { Failure, Loading, Time, Title } from './states.tsx'
 
 /** The part of a list that was read, and how to read on. */
@@ -109,12 +110,15 @@ export function ListPage<Item>({
   isFolded = false,
   ...rest
 }: ListPageProps<Item>) {
+  const isEmpty = rest.list.items.length === 0
+  // where there is place for both, an empty list says so where the selected item would be
+  const isBeside = !useNarrow() && !hasSelection
   return (
     <div className={`halves ${hasSelection ? 'halves-read' : 'halves-list'}${isFolded ? ' halves-folded' : ''}`}>
       <div className="list-pane" id={LIST_ID}>
         <ListHead title={title} actions={actions} filters={filters} />
-        <ListStates list={rest.list} empty={rest.empty} />
-        {rest.list.items.length > 0 && <List name={title} {...rest} />}
+        <ListStates list={rest.list} empty={!isBeside && rest.empty} />
+        {!isEmpty && <List name={title} {...rest} />}
       </div>
       <div className="reader">
         {hasSelection && (
@@ -123,7 +127,7 @@ export function ListPage<Item>({
             <ListProblem list={rest.list} />
           </div>
         )}
-        {detail}
+        {isEmpty && !hasSelection ? isBeside && !rest.list.isPending && !rest.list.error && rest.empty : detail}
       </div>
     </div>
   )

@@ -9,3 +9,6 @@ export function createMedia(text: string): () => boolean {
   }
   return () => useSyncExternalStore(follow, () => query.matches)
 }
+
+/** The list or the selected item, not both. */
+export const useNarrow = createMedia('(max-width: 860px)')

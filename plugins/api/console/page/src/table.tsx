@@ -22,7 +22,8 @@ interface TableProps<Item> {
   readonly orderIn?: string
 }
 
-const classOf = ({ isNumber = false }: Column<never>) => (isNumber ? 'cell number' : 'cell')
+const classOf = ({ isNumber = false, isTitleHidden = false }: Column<never>) =>
+  isNumber ? 'cell number' : isTitleHidden ? 'cell actions' : 'cell'
 
 /** Rows of equal height. Only those near the window are in the page, however many there are. Arrow keys move through them. */
 export function Table<Item extends RowData>(props: TableProps<Item>) {
@@ -50,7 +51,9 @@ export function Table<Item extends RowData>(props: TableProps<Item>) {
             <div key={id} role="row" aria-rowindex={1} className="table-row">
               {headers.map(one => (
                 <span key={one.id} role="columnheader" className={classOf(columnOf(one.column))} aria-sort={orderOf(one)}>
-                  <ColumnTitle header={one} />
+                  <span className={columnOf(one.column).isTitleHidden ? 'visually-hidden' : undefined}>
+                    <ColumnTitle header={one} />
+                  </span>
                 </span>
               ))}
             </div>

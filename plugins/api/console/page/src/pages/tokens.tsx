@@ -64,7 +64,14 @@ export function Tokens() {
       cell: token => <Expiry at={token.expires_at} />,
     },
     ...(mayChange
-      ? [{ name: 'Change', width: '5.5rem', cell: (token: Token) => <Revoke token={token} /> } satisfies Column<Token>]
+      ? [
+          {
+            name: 'Actions',
+            isTitleHidden: true,
+            width: '5.5rem',
+            cell: (token: Token) => <Revoke token={token} />,
+          } satisfies Column<Token>,
+        ]
       : []),
   ]
   return (
