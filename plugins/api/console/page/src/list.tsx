@@ -96,6 +96,8 @@ interface ListPageProps<Item> {
   readonly detail: ReactNode
   /** Whether an item is selected: a narrow window shows the list or the item. */
   readonly hasSelection: boolean
+  /** The selected item is as wide as its place: a drawing, a waterfall. Without it, it is a column in the middle. */
+  readonly isWide?: boolean
   /** The selected item takes the place of the list: {@link useFold}. */
   readonly isFolded?: boolean
 }
@@ -108,6 +110,7 @@ export function ListPage<Item>({
   detail,
   hasSelection,
   isFolded = false,
+  isWide = false,
   ...rest
 }: ListPageProps<Item>) {
   const isEmpty = rest.list.items.length === 0
@@ -120,7 +123,7 @@ export function ListPage<Item>({
         <ListStates list={rest.list} empty={!isBeside && rest.empty} />
         {!isEmpty && <List name={title} {...rest} />}
       </div>
-      <div className="reader">
+      <div className={isWide ? 'reader' : 'reader column'}>
         {hasSelection && (
           // a narrow window does not show the list, which can have failed
           <div className="only-narrow">

@@ -117,11 +117,20 @@ interface TablePageProps<Item> extends Omit<ListTableProps<Item>, 'name'> {
   readonly filters?: ReactNode
   /** The selected item, which takes the place of the table. */
   readonly detail?: ReactNode
+  /** It is as wide as the page. Without it, it is a column in the middle. */
+  readonly isWide?: boolean
 }
 
 /** A list as a table over the whole page. The selected item takes its place. Filters and selection are in the address. */
-export function TablePage<Item extends RowData>({ title, actions, filters, detail, ...table }: TablePageProps<Item>) {
-  if (detail) return <div className="reader whole">{detail}</div>
+export function TablePage<Item extends RowData>({
+  title,
+  actions,
+  filters,
+  detail,
+  isWide = false,
+  ...table
+}: TablePageProps<Item>) {
+  if (detail) return <div className={isWide ? 'reader whole' : 'reader whole column'}>{detail}</div>
   return (
     <div className="reader whole">
       <ListHead title={title} actions={actions} filters={filters} />

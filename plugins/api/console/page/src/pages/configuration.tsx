@@ -77,7 +77,7 @@ export function Configuration() {
         />
         <Found query={query} current={id} values={shown} empty={isBeside ? null : NOTHING} />
       </div>
-      <div className="reader">
+      <div className="reader column">
         {id !== undefined && (
           // a narrow window does not show the keys, which can have failed
           <div className="only-narrow">

@@ -50,6 +50,7 @@ export function Traces() {
       isSelected={item => item.trace_id === id}
       empty={<Nothing isFiltered={Object.values(filters).some(Boolean)} />}
       hasSelection={id !== undefined}
+      isWide
       detail={
         id === undefined ? (
           <Empty title="Select a trace">

@@ -64,6 +64,7 @@ export function Workflows() {
         </Nothing>
       }
       hasSelection={hasSelection}
+      isWide
       isFolded={hasSelection && !isListShown}
       detail={
         draft !== undefined ? (
