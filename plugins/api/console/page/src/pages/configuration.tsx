@@ -207,6 +207,7 @@ function ValueView({ value, config, etag, mayChange }: ValueViewProps) {
     <>
       <ItemHead
         title={value.key}
+        isCode
         back={<Back />}
         facts={`from ${sourceText(value.source)}`}
         badge={<Badge tone={TONES[value.source.kind]}>{value.source.kind}</Badge>}
