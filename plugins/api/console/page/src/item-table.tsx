@@ -86,11 +86,14 @@ export function useItemTable<Item extends RowData>({ columns, items, keyOf, isPa
 
 interface TitleProps<Item extends RowData> {
   readonly header: Header<Features, Item>
+  /** Only screen readers have it. */
+  readonly isHidden?: boolean | undefined
 }
 
 /** The title of a column. A column that can be sorted is a button: one way, the other, and as the server sends it. */
-export const ColumnTitle = <Item extends RowData>({ header: { column } }: TitleProps<Item>) => {
+export const ColumnTitle = <Item extends RowData>({ header: { column }, isHidden }: TitleProps<Item>) => {
   const title = String(column.columnDef.header)
+  if (isHidden) return <span className="visually-hidden">{title}</span>
   if (!column.getCanSort()) return title
   return <OrderButton name={title} order={column.getIsSorted()} onClick={() => column.toggleSorting()} />
 }

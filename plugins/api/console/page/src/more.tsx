@@ -2,7 +2,7 @@ import { lazy, Suspense, useState } from 'react'
 
 const LazyMenu = lazy(() => import('./menu.tsx').then(({ Menu }) => ({ default: Menu })))
 
-export interface MoreItem {
+interface MoreItem {
   readonly name: string
   readonly act: () => void
   /** It removes something. */

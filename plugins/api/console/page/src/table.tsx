@@ -51,9 +51,7 @@ export function Table<Item extends RowData>(props: TableProps<Item>) {
             <div key={id} role="row" aria-rowindex={1} className="table-row">
               {headers.map(one => (
                 <span key={one.id} role="columnheader" className={classOf(columnOf(one.column))} aria-sort={orderOf(one)}>
-                  <span className={columnOf(one.column).isTitleHidden ? 'visually-hidden' : undefined}>
-                    <ColumnTitle header={one} />
-                  </span>
+                  <ColumnTitle header={one} isHidden={columnOf(one.column).isTitleHidden} />
                 </span>
               ))}
             </div>

@@ -20,14 +20,24 @@ interface WaterfallProps {
   readonly total: number
 }
 
-export function Waterfall({ rows, total }: WaterfallProps) {
+/** The row of the address, or the first one. */
+function useSelectedRow(rows: readonly Row[]) {
   const search = traces.useSearch()
   const navigate = useNavigate()
-  const box = useRef<HTMLDivElement>(null)
   const at = Math.max(
     0,
     rows.findIndex(({ span }) => span.span_id === search.span)
   )
+  const select = (index: number) => {
+    const row = rows[Math.min(rows.length - 1, Math.max(0, index))]
+    if (row) void navigate({ to: '/traces', search: { ...search, span: row.span.span_id }, replace: true })
+  }
+  return { at, asked: search.span, select }
+}
+
+export function Waterfall({ rows, total }: WaterfallProps) {
+  const { at, asked, select } = useSelectedRow(rows)
+  const box = useRef<HTMLDivElement>(null)
   const view = useVirtualizer({
     count: rows.length,
     getScrollElement: () => box.current,
@@ -36,17 +46,13 @@ export function Waterfall({ rows, total }: WaterfallProps) {
     scrollMargin: AXIS,
     scrollPaddingStart: AXIS,
   })
-  const isShown = useRef(search.span === undefined)
+  const isShown = useRef(asked === undefined)
   useEffect(() => {
     // the address names a span that can be far down, and that is not read yet
-    if (isShown.current || rows[at]?.span.span_id !== search.span) return
+    if (isShown.current || rows[at]?.span.span_id !== asked) return
     isShown.current = true
     view.scrollToIndex(at, { align: 'center' })
-  }, [rows, at, search.span, view])
-  const select = (index: number) => {
-    const row = rows[Math.min(rows.length - 1, Math.max(0, index))]
-    if (row) void navigate({ to: '/traces', search: { ...search, span: row.span.span_id }, replace: true })
-  }
+  }, [rows, at, asked, view])
   const onKeyDown = (event: KeyboardEvent) => {
     const steps: Readonly<Record<string, number>> = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: rows.length - 1 }
     const index = steps[event.key]
@@ -56,9 +62,7 @@ export function Waterfall({ rows, total }: WaterfallProps) {
     view.scrollToIndex(Math.min(rows.length - 1, Math.max(0, index)))
   }
   const selected = rows[at]
-  const [line, width] = useWidth()
-  const ticks = useMemo(() => ticksOf(total, Math.max(2, Math.floor(width / TICK_WIDTH))), [total, width])
-  const lines = { '--tick': partOf(ticks[1]?.at ?? total, total) } as CSSProperties
+  const scale = useScale(total)
   return (
     <>
       <div
@@ -70,8 +74,8 @@ export function Waterfall({ rows, total }: WaterfallProps) {
         onKeyDown={onKeyDown}
         aria-activedescendant={selected && `span-${selected.span.span_id}`}
       >
-        <TimeAxis total={total} ticks={ticks} line={line} width={width} />
-        <div role="presentation" className="reader-list" style={{ height: view.getTotalSize(), ...lines }}>
+        <TimeAxis total={total} scale={scale} />
+        <div role="presentation" className="reader-list" style={{ height: view.getTotalSize(), ...scale.lines }}>
           {view.getVirtualItems().map(({ index, start }) => (
             <SpanRow
               key={rows[index]!.span.span_id}
@@ -109,17 +113,29 @@ function useWidth(): readonly [(element: HTMLElement | null) => void, number] {
   return [setElement, width]
 }
 
-interface AxisProps {
-  readonly total: number
+interface Scale {
   readonly ticks: readonly Tick[]
   /** Takes the element above the bars. */
   readonly line: (element: HTMLElement | null) => void
   /** Of that element, in pixels. */
   readonly width: number
+  /** What the rows need to draw the lines of the ticks. */
+  readonly lines: CSSProperties
+}
+
+function useScale(total: number): Scale {
+  const [line, width] = useWidth()
+  const ticks = useMemo(() => ticksOf(total, Math.max(2, Math.floor(width / TICK_WIDTH))), [total, width])
+  return { ticks, line, width, lines: { '--tick': partOf(ticks[1]?.at ?? total, total) } as CSSProperties }
+}
+
+interface AxisProps {
+  readonly total: number
+  readonly scale: Scale
 }
 
 /** The time above the bars. It stays there when the spans scroll; each row says its own duration. */
-function TimeAxis({ total, ticks, line, width }: AxisProps) {
+function TimeAxis({ total, scale: { ticks, line, width } }: AxisProps) {
   const hasRoom = (at: number) => at === 0 || width * (1 - at / total) > TICK_WIDTH / 2
   return (
     <div className="span-axis" role="presentation" aria-hidden="true">
