@@ -72,7 +72,7 @@ describeWith('chromium', 'schedules, jobs, dead letters and teams in the console
     await page.goto(at('schedules?id=nightly'))
     await page.getByRole('button', { name: 'Remove' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
-    await page.getByText('Select a schedule').waitFor()
+    await page.getByText('No schedules').waitFor()
     expect(problems).to.deep.equal([])
   })
 

@@ -116,7 +116,7 @@ describeWith('chromium', 'models, their costs and their failures in the console'
     const { page, problems } = view
     await page.getByRole('columnheader', { name: 'Price in / out, EUR' }).waitFor()
     const row = (model: RegExp) => page.getByRole('row', { name: model })
-    await row(/^local-1 closed .* 10000 \/ 10000$/).waitFor()
+    await row(/^local-1 closed .* 10,000 \/ 10,000$/).waitFor()
     await row(/^local-small closed .* –$/).waitFor()
     await page.goto(at('providers?id=down'))
     await row(/^m closed /).waitFor()

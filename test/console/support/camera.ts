@@ -126,7 +126,7 @@ const photograph = (page: Page) => page.screenshot({ animations: 'disabled', car
  */
 const steadyTimes = `() => {
   for (const time of document.querySelectorAll('main time'))
-    if (/ago$|^now$/.test(time.textContent)) time.textContent = '10 min. ago'
+    if (/ago$|^now$/.test(time.textContent)) time.textContent = '10 min ago'
 }`
 
 /** Runs in the page: where texts and drawings are that differ each time. */

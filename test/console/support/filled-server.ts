@@ -9,6 +9,8 @@ import { writeFlows } from './flows.ts'
 import { writeViewPlugin } from './view-plugins.ts'
 
 const at = (path: string) => fileURLToPath(new URL(path, import.meta.url))
+/** The command of a server is longer than its line, wherever the repository is. */
+const LONG_ARGUMENT = `--folders=${'/a-long-folder'.repeat(20)}`
 const TEAM = `name: pair
 description: Writes and judges
 formation: sequential
@@ -34,7 +36,8 @@ export async function openFilled(ends: AsyncDisposableStack): Promise<FilledServ
   await mkdir(join(home, 'teams'))
   await writeFile(join(home, 'teams', 'pair.yaml'), TEAM)
   const plugins = [at('odd-tools.ts'), at('../../support/manual-jobs.ts'), await viewPlugin(home)]
-  const clients = [{ name: 'fixed', ...hostileCommand({ fickle: 'start' }) }]
+  const { command, args } = hostileCommand({ fickle: 'start' })
+  const clients = [{ name: 'fixed', command, args: [...args, LONG_ARGUMENT] }]
   const models = { prices: { 'local/local-1': { input: 10_000, output: 10_000 } } }
   await writeFile(
     join(home, 'svc.config.json'),

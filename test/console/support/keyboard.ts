@@ -46,7 +46,7 @@ export const FOCUSED = `(() => {
   const labels = [...(element.labels ?? [])].map(label => label.textContent).join(' ')
   const name = element.getAttribute('aria-label') || text(element.getAttribute('aria-labelledby')) || labels ||
     element.textContent || element.title || element.placeholder || ''
-  const isOutlined = style => style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 1 && !/, 0\\)$/.test(style.outlineColor)
+  const isOutlined = style => style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 1 && !/^rgba.*, 0\\)$/.test(style.outlineColor)
   const boxes = []
   for (let box = element; box && boxes.length < 6; box = box.parentElement ?? box.getRootNode().host) boxes.push(box)
   const { width, height, bottom, right, top, left } = element.getBoundingClientRect()

@@ -14,11 +14,12 @@ const having = (pattern: RegExp) =>
 
 // While one of them is open, no page of a plugin is loaded: test/console/plugin-focus.spec.ts
 describe('what lies over the page of the console', () => {
-  it('is a dialog of the panel, the list of commands, or the menu: each says so to the frames of plugins', () => {
-    expect(having(/@base-ui\/react/)).to.deep.equal(['dialog.tsx', 'palette.tsx'])
+  it('is a dialog of the panel, the list of commands, or a menu: each says so to the frames of plugins', () => {
+    expect(having(/@base-ui\/react/)).to.deep.equal(['dialog.tsx', 'menu.tsx', 'palette.tsx'])
     expect(having(/import\('\.\/dialog\.tsx'\)|from '\.\.?\/dialog\.tsx'/)).to.deep.equal(['parts.tsx'])
+    expect(having(/import\('\.\/menu\.tsx'\)|from '\.\.?\/menu\.tsx'/)).to.deep.equal(['more.tsx'])
     expect(having(/import\('\.\/palette\.tsx'\)|from '\.\.?\/palette\.tsx'/)).to.deep.equal(['shell.tsx'])
-    expect(having(/useCover\(/).filter(name => name !== 'frame-guard.ts')).to.deep.equal(['parts.tsx', 'shell.tsx'])
+    expect(having(/useCover\(/).filter(name => name !== 'frame-guard.ts')).to.deep.equal(['menu.tsx', 'parts.tsx', 'shell.tsx'])
   })
 
   it('is nothing else: no dialog of the browser, no other menu', () => {

@@ -5,6 +5,7 @@ import { useState } from 'react'
 import { client, textIn } from './api.ts'
 import { Fork } from './conversation-fork.tsx'
 import { Back } from './list.tsx'
+import { More } from './more.tsx'
 import { Buttons, Panel } from './parts.tsx'
 import { without } from './router.tsx'
 import { Count, Failure } from './states.tsx'
@@ -50,15 +51,14 @@ export function ReaderHead({ conversation }: { readonly conversation: Read }) {
         Continue
       </Link>
       <Fork id={id} label="Fork" />
-      <button type="button" className="button" onClick={() => setAction('rename')}>
-        Rename
-      </button>
-      <button type="button" className="button" onClick={() => setAction('export')}>
-        Export
-      </button>
-      <button type="button" className="button button-bad" onClick={() => setAction('delete')}>
-        Delete
-      </button>
+      <More
+        label="More actions"
+        items={[
+          { name: 'Rename', act: () => setAction('rename') },
+          { name: 'Export', act: () => setAction('export') },
+          { name: 'Delete', act: () => setAction('delete'), isBad: true },
+        ]}
+      />
       {action === 'rename' && <Rename conversation={conversation} onClose={close} />}
       {action === 'delete' && <Delete conversation={conversation} onClose={close} />}
       {action === 'export' && <Export id={id} onClose={close} />}

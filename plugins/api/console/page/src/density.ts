@@ -1,4 +1,4 @@
-import { useSyncExternalStore } from 'react'
+import { createMedia } from './media.ts'
 import { createKept, useValue } from './value.ts'
 
 /** `roomy`, or `compact` for more rows in a window. */
@@ -16,17 +16,13 @@ export function applyDensity(): void {
   apply()
 }
 
-const HUGE = matchMedia('(min-width: 3200px)')
-const followHuge = (listener: () => void) => {
-  HUGE.addEventListener('change', listener)
-  return () => HUGE.removeEventListener('change', listener)
-}
+const useHuge = createMedia('(min-width: 3200px)')
 
 const HEIGHTS = { roomy: [36, 44], compact: [30, 37] } as const
 
 /** The height of a row of a list, in pixels: `--row` in `tokens.css`. */
 export function useRowHeight(): number {
-  const isHuge = useSyncExternalStore(followHuge, () => HUGE.matches)
+  const isHuge = useHuge()
   const [usual, huge] = HEIGHTS[useValue(density) === 'compact' ? 'compact' : 'roomy']
   return isHuge ? huge : usual
 }

@@ -8,7 +8,8 @@ import {
   tableFeatures,
   useTable,
 } from '@tanstack/react-table'
-import { type ReactNode, useMemo, useSyncExternalStore } from 'react'
+import { type ReactNode, useMemo } from 'react'
+import { useNarrow } from './media.ts'
 import { OrderButton, useOrder } from './order.tsx'
 
 export interface Column<Item> {
@@ -17,6 +18,8 @@ export interface Column<Item> {
   /** As in `grid-template-columns`: `minmax(0, 1fr)`, `8rem`. */
   readonly width: string
   readonly isNumber?: boolean
+  /** Of a column with buttons, at the end of a row: only screen readers have the title. */
+  readonly isTitleHidden?: boolean
   /** Left out where the window is narrow. */
   readonly isWide?: boolean
   /** What a whole list is sorted by. Items without a value come last. */
@@ -35,13 +38,6 @@ interface ItemTable<Item> {
 
 const features = tableFeatures({ columnVisibilityFeature, rowSortingFeature, sortedRowModel: createSortedRowModel() })
 type Features = typeof features
-
-const NARROW = matchMedia('(max-width: 860px)')
-const followNarrow = (listener: () => void) => {
-  NARROW.addEventListener('change', listener)
-  return () => NARROW.removeEventListener('change', listener)
-}
-const useNarrow = () => useSyncExternalStore(followNarrow, () => NARROW.matches)
 
 const collator = new Intl.Collator('en', { numeric: true })
 
@@ -90,11 +86,14 @@ export function useItemTable<Item extends RowData>({ columns, items, keyOf, isPa
 
 interface TitleProps<Item extends RowData> {
   readonly header: Header<Features, Item>
+  /** Only screen readers have it. */
+  readonly isHidden?: boolean | undefined
 }
 
 /** The title of a column. A column that can be sorted is a button: one way, the other, and as the server sends it. */
-export const ColumnTitle = <Item extends RowData>({ header: { column } }: TitleProps<Item>) => {
+export const ColumnTitle = <Item extends RowData>({ header: { column }, isHidden }: TitleProps<Item>) => {
   const title = String(column.columnDef.header)
+  if (isHidden) return <span className="visually-hidden">{title}</span>
   if (!column.getCanSort()) return title
   return <OrderButton name={title} order={column.getIsSorted()} onClick={() => column.toggleSorting()} />
 }

@@ -1,6 +1,8 @@
 import { type QueryKey, useInfiniteQuery } from '@tanstack/react-query'
 import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import { type Change, SearchLink, useAddress } from './address.tsx'
+import { LIST_ID } from './fold.tsx'
+import { useNarrow } from './media.ts'
 import { Failure, Loading, Time, Title } from './states.tsx'
 
 /** The part of a list that was read, and how to read on. */
@@ -94,25 +96,41 @@ interface ListPageProps<Item> {
   readonly detail: ReactNode
   /** Whether an item is selected: a narrow window shows the list or the item. */
   readonly hasSelection: boolean
+  /** The selected item is as wide as its place: a drawing, a waterfall. Without it, it is a column in the middle. */
+  readonly isWide?: boolean
+  /** The selected item takes the place of the list: {@link useFold}. */
+  readonly isFolded?: boolean
 }
 
 /** A list with its filters, and the selected item beside it. Filters and selection are in the address. */
-export function ListPage<Item>({ title, actions, filters, detail, hasSelection, ...rest }: ListPageProps<Item>) {
+export function ListPage<Item>({
+  title,
+  actions,
+  filters,
+  detail,
+  hasSelection,
+  isFolded = false,
+  isWide = false,
+  ...rest
+}: ListPageProps<Item>) {
+  const isEmpty = rest.list.items.length === 0
+  // where there is place for both, an empty list says so where the selected item would be
+  const isBeside = !useNarrow() && !hasSelection
   return (
-    <div className={`halves ${hasSelection ? 'halves-read' : 'halves-list'}`}>
-      <div className="list-pane">
+    <div className={`halves ${hasSelection ? 'halves-read' : 'halves-list'}${isFolded ? ' halves-folded' : ''}`}>
+      <div className="list-pane" id={LIST_ID}>
         <ListHead title={title} actions={actions} filters={filters} />
-        <ListStates list={rest.list} empty={rest.empty} />
-        {rest.list.items.length > 0 && <List name={title} {...rest} />}
+        <ListStates list={rest.list} empty={!isBeside && rest.empty} />
+        {!isEmpty && <List name={title} {...rest} />}
       </div>
-      <div className="reader">
+      <div className={isWide ? 'reader' : 'reader column'}>
         {hasSelection && (
           // a narrow window does not show the list, which can have failed
           <div className="only-narrow">
             <ListProblem list={rest.list} />
           </div>
         )}
-        {detail}
+        {isEmpty && !hasSelection ? isBeside && !rest.list.isPending && !rest.list.error && rest.empty : detail}
       </div>
     </div>
   )

@@ -1,7 +1,7 @@
 /** @jsxImportSource react */
 // Text of messages stays as it was written: many scripts need marks of direction.
 import { lazy, type ReactNode, Suspense } from 'react'
-import { Badge, type Tone } from './states.tsx'
+import { Badge, durationOf, type Tone } from './states.tsx'
 import { visible } from './visible-text.ts'
 
 const Markdown = lazy(() => import('./markdown.tsx'))
@@ -55,7 +55,7 @@ export function Tool({ name, state, input, output, durationMs }: ToolView) {
           <path d="M14 7l3 3-9 9H5v-3zM13 4h7v7" />
         </svg>
         <code className="grow clip">{visible(name)}</code>
-        {durationMs !== undefined && <span className="muted">{durationMs} ms</span>}
+        {durationMs !== undefined && <span className="muted">{durationOf(durationMs)}</span>}
         <Badge tone={tone}>{word}</Badge>
       </summary>
       <div className="tool-body">

@@ -94,6 +94,8 @@ export const RUNS: Readonly<Record<string, string>> = {
 
 interface HeadProps {
   readonly title: string
+  /** The title is a name of code, such as that of a tool. */
+  readonly isCode?: boolean
   readonly back?: ReactNode
   /** Below the title. */
   readonly facts?: ReactNode
@@ -102,12 +104,12 @@ interface HeadProps {
 }
 
 /** The title of the selected item, and what can be done with it. */
-export function ItemHead({ title, back, facts, badge, children }: HeadProps) {
+export function ItemHead({ title, isCode = false, back, facts, badge, children }: HeadProps) {
   return (
     <div className="bar">
       {back}
       <div className="grow">
-        <h2 className="section-title clip">{title}</h2>
+        <h2 className={isCode ? 'section-title clip mono' : 'section-title clip'}>{title}</h2>
         {facts && <p className="muted small clip">{facts}</p>}
       </div>
       {badge}

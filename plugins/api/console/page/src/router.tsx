@@ -99,7 +99,7 @@ export const inbox = createRoute({
 export const workflows = createRoute({
   getParentRoute: () => root,
   path: 'workflows',
-  validateSearch: search => textsOf(search, ['q', 'state', 'id', 'tab', 'draft']),
+  validateSearch: search => textsOf(search, ['q', 'state', 'id', 'tab', 'draft', 'list']),
   component: lazyRouteComponent(() => import('./pages/workflows.tsx'), 'Workflows'),
 })
 

@@ -40,7 +40,7 @@ export function RunQuestion({ run, step, question, until, onAnswered }: RunQuest
       <p className="ask-question">{visible(question.message, LONGEST_MESSAGE)}</p>
       {until !== null && (
         <p className="muted small">
-          The time for an answer is over <Time at={until} />.
+          The time for an answer ends <Time at={until} />.
         </p>
       )}
       {question.kind === 'approval' && <Approval isOff={isOff} onAnswer={reply.mutate} />}

@@ -264,7 +264,8 @@ const isPaletteKey = ({ ctrlKey, metaKey, shiftKey, altKey, key }: KeyboardEvent
 
 const hasModifier = ({ ctrlKey, metaKey, altKey }: KeyboardEvent) => ctrlKey || metaKey || altKey
 
-const isDialogOpen = () => document.querySelector('[role="dialog"]') !== null
+/** In a dialog and in a menu, letters are not those of the page. */
+const isDialogOpen = () => document.querySelector('[role="dialog"], [role=menu]') !== null
 
 /** `g` and a letter go to a page. Single letters do nothing while the reader types. */
 function useKeys(pages: readonly PageEntry[], opens: { readonly keys: () => void; readonly palette: () => void }) {

@@ -109,12 +109,13 @@ const STEPS: readonly (readonly [ms: number, unit: Intl.RelativeTimeFormatUnit])
   [60_000, 'minute'],
   [1_000, 'second'],
 ]
+/** Without the full stops of abbreviations, which would end sentences. */
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'short' })
 const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
 
 function ago(ms: number): string {
   const [size, unit] = STEPS.find(([step]) => Math.abs(ms) >= step) ?? [1_000, 'second']
-  return Math.abs(ms) < 5_000 ? 'now' : relative.format(Math.round(ms / size), unit)
+  return Math.abs(ms) < 5_000 ? 'now' : relative.format(Math.round(ms / size), unit).replace('.', '')
 }
 
 const TICK_MS = 15_000

@@ -90,13 +90,13 @@ interface RowsProps extends MessagesProps {
 
 /** Only the messages near the window are in the page, however many there are. */
 function Rows({ id, messages: all, box, hasActions = false, onResize }: RowsProps) {
-  const { messages, results } = useMemo(() => arranged(all), [all])
+  const { shown, results } = useMemo(() => arranged(all), [all])
   const rows = useVirtualizer({
-    count: messages.length,
+    count: shown.length,
     getScrollElement: () => box,
     estimateSize: () => MESSAGE_HEIGHT,
     overscan: 4,
-    getItemKey: at => messages[at]!.id,
+    getItemKey: at => shown[at]![0].id,
   })
   const height = rows.getTotalSize()
   useLayoutEffect(() => onResize?.(), [height, onResize])
@@ -110,7 +110,7 @@ function Rows({ id, messages: all, box, hasActions = false, onResize }: RowsProp
           className="reader-item"
           style={{ transform: `translateY(${start}px)` }}
         >
-          <StoredMessage id={id} message={messages[index]!} results={results} hasActions={hasActions} />
+          <StoredMessage id={id} messages={shown[index]!} results={results} hasActions={hasActions} />
         </div>
       ))}
     </div>
@@ -122,23 +122,35 @@ type Part = Readonly<Record<string, unknown>>
 /** Ids of calls are unique within a turn only. Ids of messages begin with that of their turn. */
 const callOf = (message: Pick<Stored, 'id'>, part: Part) => `${turnOf(message)} ${String(part.id)}`
 
-/** The result of a tool belongs to its call, and is shown there. */
+/** The steps of one reply, or one other message. */
+type Steps = readonly [Stored, ...Stored[]]
+
+/** What the page shows as messages. The result of a tool is shown at its call, and the calls and texts of one reply are one message. */
 function arranged(all: readonly Stored[]) {
   const results = new Map<string, Part>()
-  for (const message of all)
+  const shown: [Stored, ...Stored[]][] = []
+  for (const message of all) {
     for (const part of message.parts) if (part.type === 'tool_result') results.set(callOf(message, part), part)
-  return { messages: all.filter(({ role }) => role !== 'tool'), results }
+    const last = shown.at(-1)
+    if (last && isSameReply(last[0], message)) last.push(message)
+    else if (message.role !== 'tool') shown.push([message])
+  }
+  return { shown: shown as readonly Steps[], results }
 }
+
+const isSameReply = (one: Stored, other: Stored) =>
+  one.role === 'assistant' && other.role === 'assistant' && turnOf(one) === turnOf(other)
 
 interface StoredProps {
   readonly id: string
-  readonly message: Stored
+  readonly messages: Steps
   readonly results: ReadonlyMap<string, Part>
   readonly hasActions: boolean
 }
 
-function StoredMessage({ id, message, results, hasActions }: StoredProps) {
-  const { role, at, model, status, parts } = message
+function StoredMessage({ id, messages, results, hasActions }: StoredProps) {
+  const last = messages.at(-1)!
+  const { role, at, model, status, parts } = last
   return (
     <Message
       role={role}
@@ -153,15 +165,17 @@ function StoredMessage({ id, message, results, hasActions }: StoredProps) {
       more={
         hasActions && (
           <>
-            {role === 'assistant' && <Fork id={id} messageId={message.id} label="Fork from here" />}
-            {role === 'user' && <Edit id={id} messageId={message.id} parts={parts} />}
+            {role === 'assistant' && <Fork id={id} messageId={last.id} label="Fork from here" />}
+            {role === 'user' && <Edit id={id} messageId={last.id} parts={parts} />}
           </>
         )
       }
     >
-      {parts.map((part, index) => (
-        <PartView key={index} part={part} role={role} result={results.get(callOf(message, part))} />
-      ))}
+      {messages.flatMap(message =>
+        message.parts.map((part, index) => (
+          <PartView key={`${message.id} ${index}`} part={part} role={role} result={results.get(callOf(message, part))} />
+        ))
+      )}
     </Message>
   )
 }

@@ -22,7 +22,8 @@ interface TableProps<Item> {
   readonly orderIn?: string
 }
 
-const classOf = ({ isNumber = false }: Column<never>) => (isNumber ? 'cell number' : 'cell')
+const classOf = ({ isNumber = false, isTitleHidden = false }: Column<never>) =>
+  isNumber ? 'cell number' : isTitleHidden ? 'cell actions' : 'cell'
 
 /** Rows of equal height. Only those near the window are in the page, however many there are. Arrow keys move through them. */
 export function Table<Item extends RowData>(props: TableProps<Item>) {
@@ -50,7 +51,7 @@ export function Table<Item extends RowData>(props: TableProps<Item>) {
             <div key={id} role="row" aria-rowindex={1} className="table-row">
               {headers.map(one => (
                 <span key={one.id} role="columnheader" className={classOf(columnOf(one.column))} aria-sort={orderOf(one)}>
-                  <ColumnTitle header={one} />
+                  <ColumnTitle header={one} isHidden={columnOf(one.column).isTitleHidden} />
                 </span>
               ))}
             </div>
@@ -114,11 +115,20 @@ interface TablePageProps<Item> extends Omit<ListTableProps<Item>, 'name'> {
   readonly filters?: ReactNode
   /** The selected item, which takes the place of the table. */
   readonly detail?: ReactNode
+  /** It is as wide as the page. Without it, it is a column in the middle. */
+  readonly isWide?: boolean
 }
 
 /** A list as a table over the whole page. The selected item takes its place. Filters and selection are in the address. */
-export function TablePage<Item extends RowData>({ title, actions, filters, detail, ...table }: TablePageProps<Item>) {
-  if (detail) return <div className="reader whole">{detail}</div>
+export function TablePage<Item extends RowData>({
+  title,
+  actions,
+  filters,
+  detail,
+  isWide = false,
+  ...table
+}: TablePageProps<Item>) {
+  if (detail) return <div className={isWide ? 'reader whole' : 'reader whole column'}>{detail}</div>
   return (
     <div className="reader whole">
       <ListHead title={title} actions={actions} filters={filters} />

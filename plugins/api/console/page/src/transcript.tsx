@@ -3,7 +3,7 @@ import { lazy, memo, type ReactNode, Suspense, useCallback, useEffect, useRef, u
 import { Attached } from './attached.tsx'
 import { Json, Message, Text, Tool, Written } from './message.tsx'
 import { Question } from './question.tsx'
-import { Badge, Failure } from './states.tsx'
+import { Badge, durationOf, Failure } from './states.tsx'
 import { resultOf } from './tool-value.ts'
 import type { Chat, Piece, Turn } from './turn.ts'
 import { visible } from './visible-text.ts'
@@ -100,7 +100,7 @@ function Usage({ end, request }: { readonly end: NonNullable<Turn['end']>; reado
   const { input, output } = end.tokens_used
   return (
     <p className="muted small">
-      {input.toLocaleString('en')} tokens in, {output.toLocaleString('en')} out, {(end.duration_ms / 1_000).toFixed(1)} s
+      {input.toLocaleString('en')} tokens in, {output.toLocaleString('en')} out, {durationOf(end.duration_ms)}
       {request !== undefined && (
         <>
           {' · '}

@@ -1,10 +1,11 @@
 import { type UseQueryResult, useQuery } from '@tanstack/react-query'
 import type { Schemas } from '@svc/client'
-import { lazy, Suspense } from 'react'
+import { lazy, type ReactNode, Suspense } from 'react'
 import { Chips, SearchLink } from '../address.tsx'
 import { allows, client, session } from '../api.ts'
 import { useFreshening } from '../fresh.ts'
 import { Back, ListHead, moveFocus, Search } from '../list.tsx'
+import { useNarrow } from '../media.ts'
 import { Json } from '../message.tsx'
 import { Facts } from '../parts.tsx'
 import { ItemHead, Problem, Stale, useChange } from '../records.tsx'
@@ -59,6 +60,8 @@ export function Configuration() {
   const current = useValue(session)
   const mayChange = current.state === 'in' && allows(current.me, 'admin')
   const selected = data?.config.values.find(({ key }) => key === id)
+  const shown = (data?.config.values ?? []).filter(value => isShown(value, search))
+  const isBeside = !useNarrow() && id === undefined
   return (
     <div className={`halves ${id === undefined ? 'halves-list' : 'halves-read'}`}>
       <div className="list-pane">
@@ -72,9 +75,9 @@ export function Configuration() {
             </>
           }
         />
-        <Found query={query} search={search} />
+        <Found query={query} current={id} values={shown} empty={isBeside ? null : NOTHING} />
       </div>
-      <div className="reader">
+      <div className="reader column">
         {id !== undefined && (
           // a narrow window does not show the keys, which can have failed
           <div className="only-narrow">
@@ -84,24 +87,38 @@ export function Configuration() {
         {selected && data ? (
           <ValueView key={selected.key} value={selected} config={data.config} etag={data.etag} mayChange={mayChange} />
         ) : (
-          (id === undefined || !query.error) && (
-            <Empty title="Select a key">Its value, where it comes from, and how to change it appear here.</Empty>
-          )
+          <NoValue isEmpty={shown.length === 0} isBeside={isBeside} query={query} />
         )}
       </div>
     </div>
   )
 }
 
+const NOTHING = <Empty title="Nothing found">No key is like that.</Empty>
+
+interface NoValueProps {
+  readonly query: UseQueryResult<ReadConfig>
+  readonly isEmpty: boolean
+  readonly isBeside: boolean
+}
+
+/** The place of the selected key while there is none. */
+function NoValue({ query: { data, error }, isEmpty, isBeside }: NoValueProps) {
+  if (isBeside && isEmpty) return data && NOTHING
+  return !error && <Empty title="Select a key">Its value, where it comes from, and how to change it appear here.</Empty>
+}
+
 interface FoundProps {
   readonly query: UseQueryResult<ReadConfig>
-  readonly search: ReturnType<typeof configuration.useSearch>
+  readonly values: readonly Value[]
+  readonly current: string | undefined
+  /** Shown when the search finds nothing. */
+  readonly empty: ReactNode
 }
 
 /** The keys that the search finds, and how it goes with reading them. */
-function Found({ query, search }: FoundProps) {
+function Found({ query, values, current, empty }: FoundProps) {
   const { data, error } = query
-  const shown = (data?.config.values ?? []).filter(value => isShown(value, search))
   return (
     <>
       {data?.config.file.is_pending && (
@@ -109,8 +126,8 @@ function Found({ query, search }: FoundProps) {
       )}
       <ReadProblem query={query} />
       {!data && !error && <Loading rows={8} />}
-      {data && shown.length === 0 && <Empty title="Nothing found">No key is like that.</Empty>}
-      {shown.length > 0 && <Keys values={shown} current={search.id} />}
+      {data && values.length === 0 && empty}
+      {values.length > 0 && <Keys values={values} current={current} />}
     </>
   )
 }
@@ -190,6 +207,7 @@ function ValueView({ value, config, etag, mayChange }: ValueViewProps) {
     <>
       <ItemHead
         title={value.key}
+        isCode
         back={<Back />}
         facts={`from ${sourceText(value.source)}`}
         badge={<Badge tone={TONES[value.source.kind]}>{value.source.kind}</Badge>}

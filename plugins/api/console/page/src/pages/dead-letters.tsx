@@ -30,7 +30,9 @@ const COLUMNS: readonly Column<Listed>[] = [
 export function DeadLetters() {
   const { id, tab } = deadLetters.useSearch()
   if (id !== undefined)
-    return <div className="reader whole">{tab === 'jobs' ? <JobView key={id} id={id} /> : <DeadRun key={id} id={id} />}</div>
+    return (
+      <div className="reader whole column">{tab === 'jobs' ? <JobView key={id} id={id} /> : <DeadRun key={id} id={id} />}</div>
+    )
   return tab === 'jobs' ? <DeadJobs /> : <DeadRuns />
 }
 

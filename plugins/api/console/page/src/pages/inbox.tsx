@@ -185,7 +185,12 @@ function OfRun({ question, onAnswered }: { readonly question: OfRun; readonly on
       <Facts
         facts={[
           ['Step', <code key="step">{step}</code>],
-          ['Run', <code key="run">{run}</code>],
+          [
+            'Run',
+            <code key="run" className="id">
+              {run}
+            </code>,
+          ],
           ['Owner', owner],
         ]}
       />

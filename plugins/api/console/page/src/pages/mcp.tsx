@@ -125,7 +125,7 @@ function ServerView({ server, mayChange }: { readonly server: Server; readonly m
       <ItemHead
         title={server.name}
         back={<Back />}
-        facts={server.url ?? server.command?.join(' ') ?? server.runs}
+        facts={<Where server={server} />}
         badge={<Badge tone={TONES[server.state]}>{wordsOf(server.state)}</Badge>}
       >
         {mayChange && <Switches server={server} />}
@@ -146,6 +146,17 @@ function ServerView({ server, mayChange }: { readonly server: Server; readonly m
         </Suspense>
       </div>
     </>
+  )
+}
+
+/** Where the server is: its address, or the command that starts it. */
+function Where({ server: { url, command, runs } }: { readonly server: Server }) {
+  const text = url ?? command?.join(' ')
+  if (text === undefined) return runs
+  return (
+    <code className="command clip" title={text}>
+      {text}
+    </code>
   )
 }
 

@@ -4,6 +4,7 @@ import { allows, client, session } from '../api.ts'
 import { useFreshening } from '../fresh.ts'
 import { Back, ListPage, Search } from '../list.tsx'
 import { Facts } from '../parts.tsx'
+import { pricesOf } from '../price.ts'
 import { ItemHead, Problem, Stale, useChange, useItems, withWords } from '../records.tsx'
 import { providers } from '../router.tsx'
 import { Badge, Count, durationOf, Empty, Failure, Loading, Time, type Tone } from '../states.tsx'
@@ -187,6 +188,7 @@ const BREAKERS: Readonly<Record<Model['breaker'], readonly [Tone, string]>> = {
 
 function Models({ provider: { models, currency } }: { readonly provider: Detail }) {
   if (models.length === 0) return <Empty title="The provider lists no models" />
+  const prices = pricesOf(models.map(({ price }) => price))
   return (
     <section className="card scroll-x" aria-label="Models" tabIndex={0}>
       <table className="grid">
@@ -212,8 +214,8 @@ function Models({ provider: { models, currency } }: { readonly provider: Detail 
           </tr>
         </thead>
         <tbody>
-          {models.map(model => (
-            <ModelRow key={model.id} model={model} />
+          {models.map((model, at) => (
+            <ModelRow key={model.id} model={model} price={prices[at]!} />
           ))}
         </tbody>
       </table>
@@ -221,7 +223,7 @@ function Models({ provider: { models, currency } }: { readonly provider: Detail 
   )
 }
 
-function ModelRow({ model }: { readonly model: Model }) {
+function ModelRow({ model, price }: { readonly model: Model; readonly price: string }) {
   const [tone, word] = BREAKERS[model.breaker]
   return (
     <tr>
@@ -258,7 +260,7 @@ function ModelRow({ model }: { readonly model: Model }) {
       <td className="number">{model.first_token_ms === null ? '–' : durationOf(model.first_token_ms.mean)}</td>
       <td className="number">{model.context === null ? '–' : <Count value={model.context} />}</td>
       <td className="number" title="Per million tokens">
-        {model.price === null ? '–' : `${model.price.input} / ${model.price.output}`}
+        {price}
       </td>
     </tr>
   )

@@ -84,6 +84,7 @@ export function Runs() {
       keyOf={run => run.workflow_id}
       select={run => ({ id: run.workflow_id })}
       empty={<Nothing isFiltered={Object.values(filters).some(Boolean)} />}
+      isWide
       detail={id !== undefined && <RunDetail key={id} id={id} />}
     />
   )

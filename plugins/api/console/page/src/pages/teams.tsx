@@ -54,7 +54,9 @@ export function Teams() {
   const { id, tab } = teams.useSearch()
   if (id !== undefined)
     return (
-      <div className="reader whole">{tab === 'teams' ? <TeamView key={id} name={id} /> : <TeamRunView key={id} id={id} />}</div>
+      <div className="reader whole column">
+        {tab === 'teams' ? <TeamView key={id} name={id} /> : <TeamRunView key={id} id={id} />}
+      </div>
     )
   return tab === 'teams' ? <TeamList /> : <RunList />
 }

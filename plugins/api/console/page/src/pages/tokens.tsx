@@ -32,6 +32,37 @@ const LIFETIMES = [
 
 const SOON_MS = 3 * DAY_S * 1_000
 
+const COLUMNS: readonly Column<Token>[] = [
+  { name: 'Holder', width: 'minmax(0, 1.2fr)', sortBy: ({ name }) => name, cell: ({ name }) => <strong>{name}</strong> },
+  { name: 'Scopes', width: 'minmax(0, 1.3fr)', cell: ({ scopes }) => scopes.join(' ') },
+  {
+    name: 'Last used',
+    width: '7rem',
+    isWide: true,
+    sortBy: token => token.last_used_at,
+    cell: token => (token.last_used_at ? <Time at={token.last_used_at} /> : 'never'),
+  },
+  {
+    name: 'Created',
+    width: '7rem',
+    isWide: true,
+    sortBy: token => token.created_at,
+    cell: token => <Time at={token.created_at} />,
+  },
+  {
+    name: 'Expires',
+    width: '8rem',
+    isWide: true,
+    sortBy: token => token.expires_at,
+    cell: token => <Expiry at={token.expires_at} />,
+  },
+]
+
+const WITH_ACTIONS: readonly Column<Token>[] = [
+  ...COLUMNS,
+  { name: 'Actions', isTitleHidden: true, width: '5.5rem', cell: token => <Revoke token={token} /> },
+]
+
 export function Tokens() {
   const { q } = tokens.useSearch()
   useFreshening({ key: ['tokens'], isAbout: ({ type }) => /token_/.test(type) })
@@ -39,41 +70,13 @@ export function Tokens() {
   const list = withWords(all, q, ({ name, id, scopes }) => `${name} ${id} ${scopes.join(' ')}`)
   const current = useValue(session)
   const mayChange = current.state === 'in' && allows(current.me, 'admin')
-  const columns: readonly Column<Token>[] = [
-    { name: 'Holder', width: 'minmax(0, 1.2fr)', sortBy: ({ name }) => name, cell: ({ name }) => <strong>{name}</strong> },
-    { name: 'Scopes', width: 'minmax(0, 1.3fr)', cell: ({ scopes }) => scopes.join(' ') },
-    {
-      name: 'Last used',
-      width: '7rem',
-      isWide: true,
-      sortBy: token => token.last_used_at,
-      cell: token => (token.last_used_at ? <Time at={token.last_used_at} /> : 'never'),
-    },
-    {
-      name: 'Created',
-      width: '7rem',
-      isWide: true,
-      sortBy: token => token.created_at,
-      cell: token => <Time at={token.created_at} />,
-    },
-    {
-      name: 'Expires',
-      width: '8rem',
-      isWide: true,
-      sortBy: token => token.expires_at,
-      cell: token => <Expiry at={token.expires_at} />,
-    },
-    ...(mayChange
-      ? [{ name: 'Change', width: '5.5rem', cell: (token: Token) => <Revoke token={token} /> } satisfies Column<Token>]
-      : []),
-  ]
   return (
     <TablePage
       title="Tokens"
       actions={mayChange && <Creating />}
       filters={<Search label="Search tokens" />}
       list={list}
-      columns={columns}
+      columns={mayChange ? WITH_ACTIONS : COLUMNS}
       keyOf={token => token.id}
       orderIn="sort"
       empty={

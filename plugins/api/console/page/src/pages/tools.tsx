@@ -101,6 +101,7 @@ function Tool({ name }: { readonly name: string }) {
     <>
       <ItemHead
         title={data.title ?? data.name}
+        isCode={!data.title}
         back={<Back />}
         facts={data.plugin === null ? data.category : `${data.category}, from ${shortName(data.plugin)}`}
         badge={

@@ -173,6 +173,11 @@ const NUMBERS: readonly (readonly [name: string, valueOf: (row: Row) => number |
   ['Cost', row => row.cost],
 ]
 
+const costs = new Intl.NumberFormat('en', { minimumFractionDigits: 4, maximumFractionDigits: 4 })
+
+/** A cost in a column: each has as many digits, so that the points stand below each other. */
+const Cost = ({ value }: { readonly value: number }) => <span title={String(value)}>{costs.format(value)}</span>
+
 const columnsOf = (first: string, currency: string): readonly Column<Row>[] => [
   { name: first, width: 'auto', sortBy: row => row.name, cell: row => row.name },
   ...NUMBERS.map(([name, valueOf]): Column<Row> => {
@@ -184,7 +189,7 @@ const columnsOf = (first: string, currency: string): readonly Column<Row>[] => [
       sortBy: valueOf,
       cell(row) {
         const value = valueOf(row)
-        return value === null ? '–' : isCost ? shortText(value) : <Count value={value} />
+        return value === null ? '–' : isCost ? <Cost value={value} /> : <Count value={value} />
       },
     }
   }),

@@ -280,7 +280,8 @@ const columnsOf = (id: string): readonly Column<Delivery>[] => [
   },
   { name: 'Problem', width: 'minmax(0, 1.5fr)', cell: ({ error }) => error && <span title={error}>{error}</span> },
   {
-    name: 'Change',
+    name: 'Actions',
+    isTitleHidden: true,
     width: '5.5rem',
     cell: delivery => delivery.state === 'failed' && <Again id={id} delivery={delivery.id} />,
   },

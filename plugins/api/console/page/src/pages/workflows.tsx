@@ -5,6 +5,7 @@ import { type FormEvent, useState } from 'react'
 import { usePageActions } from '../actions.ts'
 import { Chips, Tabs, useAddress } from '../address.tsx'
 import { allows, client, textIn } from '../api.ts'
+import { FoldButton, useFocusedTitle, useFold } from '../fold.tsx'
 import { useFreshening } from '../fresh.ts'
 import { Back, ListPage, Search } from '../list.tsx'
 import { Action, Buttons, Panel, useMe } from '../parts.tsx'
@@ -41,6 +42,7 @@ export function Workflows() {
     item => state === undefined || (state === 'paused' ? item.paused_at !== null : item.problems.length > 0)
   )
   const hasSelection = id !== undefined || draft !== undefined
+  const [isListShown] = useFold()
   return (
     <ListPage
       title="Workflows"
@@ -62,6 +64,8 @@ export function Workflows() {
         </Nothing>
       }
       hasSelection={hasSelection}
+      isWide
+      isFolded={hasSelection && !isListShown}
       detail={
         draft !== undefined ? (
           <Draft key={draft} name={draft} />
@@ -104,13 +108,17 @@ interface DetailProps {
 
 function Detail({ name, listed }: DetailProps) {
   const { tab } = workflows.useSearch()
+  const title = useFocusedTitle()
   return (
     <>
       <div className="bar">
         <Back />
+        <FoldButton label="List of workflows" />
         <div className="grow">
           <div className="row">
-            <h2 className="section-title clip">{name}</h2>
+            <h2 className="section-title clip" tabIndex={-1} ref={title}>
+              {name}
+            </h2>
             {listed?.version && <span className="muted small">version {listed.version}</span>}
             {listed?.paused_at && <Badge tone="warn">paused</Badge>}
           </div>
@@ -231,6 +239,7 @@ function Draft({ name }: { readonly name: string }) {
     <>
       <div className="bar">
         <Back change={{ draft: undefined }} />
+        <FoldButton label="List of workflows" />
         <div className="grow row">
           <h2 className="section-title clip">{name}</h2>
           <Badge tone="accent">new</Badge>
