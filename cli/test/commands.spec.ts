@@ -185,9 +185,12 @@ describe('a command of a plugin', () => {
     await using workspace = await makeWorkspace()
     for (const argv of [['store', '--help'], ['store']]) {
       const { out, err } = await workspace.svc(argv)
-      for (const word of ['backup', 'restore', 'init', 'migrate', 'status']) expect(out, err).to.match(new RegExp(`store ${word} {2,}\\w`))
+      for (const word of ['backup', 'restore', 'init', 'migrate', 'status'])
+        expect(out, err).to.match(new RegExp(`store ${word} {2,}\\w`))
     }
-    expect((await workspace.svc(['store', 'migrate', '--help'])).out).to.include('--from=sqlite:<file>').and.include('store.url')
+    expect((await workspace.svc(['store', 'migrate', '--help'])).out)
+      .to.include('--from=sqlite:<file>')
+      .and.include('store.url')
   })
 
   it('says what to use instead of a backup of the embedded store, if the store is in PostgreSQL', async () => {

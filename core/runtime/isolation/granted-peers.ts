@@ -13,11 +13,7 @@ export interface PeerGrant {
  */
 export function grantedPeers(grant: PeerGrant): (name: string, service: object) => object {
   return (name, service) =>
-    name === Peers.name
-      ? ownPeers(service as Peers, grant)
-      : name === NodeBus.name
-        ? ownBus(service as NodeBus, grant)
-        : service
+    name === Peers.name ? ownPeers(service as Peers, grant) : name === NodeBus.name ? ownBus(service as NodeBus, grant) : service
 }
 
 const prefixOf = (plugin: string) => `plugin:${plugin}:`

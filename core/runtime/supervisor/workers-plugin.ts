@@ -220,6 +220,7 @@ function joinOthers(scope: Scope<unknown, PeersHooks>, cluster: OtherServers): v
   scope.add(PeerAnswers, MESSAGE, { answer })
   const reclaim = (names: readonly string[], ctx: CallContext) => Promise.all(names.map(name => hooks.reclaim({ name }, ctx)))
   scope.add(PeerAnswers, RECLAIM, { answer: (message, ctx) => handled(reclaim(message as readonly string[], ctx)) })
+  scope.tap(NodeBus.hooks.missed, (missed, ctx) => hooks.missed(missed, ctx))
   scope.tap(NodeBus.hooks.gone, (gone, ctx) => (cluster.isOther(gone.worker) ? hooks.workerExit(gone, ctx) : undefined))
 }
 

@@ -44,7 +44,10 @@ const ADDRESS: JsonSchema = {
   description: 'Where it listens. null: it has not answered, or does not listen yet.',
   anyOf: [
     object({
-      host: described(STRING, 'As it is configured: a loopback address is for clients on its own machine, 0.0.0.0 for all networks.'),
+      host: described(
+        STRING,
+        'As it is configured: a loopback address is for clients on its own machine, 0.0.0.0 for all networks.'
+      ),
       port: { type: 'integer' },
       url: described(STRING, 'With the name of the machine if the node listens on all networks.'),
     }),
