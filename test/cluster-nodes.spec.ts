@@ -19,6 +19,7 @@ interface Shown {
   readonly nodes: readonly {
     readonly id: string
     readonly host: string | null
+    readonly address: { readonly host: string; readonly port: number; readonly url: string } | null
     readonly is_self: boolean
     readonly roles: readonly string[]
     readonly workers: readonly {
@@ -90,6 +91,16 @@ describeWith('postgres', 'a node that serves and a node that works on one Postgr
       expect(workers[0]!.memory_bytes).to.be.above(10_000_000)
     }
     expect(self.workers[0]!.requests_active).to.be.at.least(1)
+  })
+
+  it('name where each of them listens, with the port that the system has chosen', async () => {
+    const { nodes } = await shownBy(clientOf(front))
+    const { out, err } = await runSvc(['nodes'], { home: back.home })
+    for (const [service, isSelf] of [[front, true] as const, [back, false] as const]) {
+      const { hostname: host, port, origin: url } = new URL(service.url)
+      expect(nodes.find(node => node.is_self === isSelf)!.address).to.deep.equal({ host, port: Number(port), url })
+      expect(out, err).to.include(` ${url} `)
+    }
   })
 
   it('name what they run differently, without values, in the list and in the log', async () => {

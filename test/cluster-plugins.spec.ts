@@ -233,7 +233,10 @@ describeWith('postgres', 'a plugin that is installed on one node of a cluster', 
     const late = await plugins(three, 'disable', TIDES)
     expect([late.code, late.err]).to.satisfy(([code, err]: [number, string]) => code === 1 && err.includes('PLUGIN_SET_BEHIND'))
     // as the hint says
-    for (const word of ['disable', 'enable']) expect((await plugins(one, word, TIDES)).code).to.equal(0)
+    for (const word of ['disable', 'enable']) {
+      const { code, err } = await plugins(one, word, TIDES)
+      expect(code, err).to.equal(0)
+    }
     for (const node of [one, two, three]) await tells(node, '5.0.0')
   })
 

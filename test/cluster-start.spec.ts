@@ -105,6 +105,13 @@ for (const [name, configOf] of Object.entries(CLUSTERS)) {
   })
 }
 
+interface Finding {
+  readonly name: string
+  readonly state: string
+  readonly message: string
+  readonly hint?: string
+}
+
 describe('svc doctor', () => {
   for (const [name, configOf] of Object.entries(CLUSTERS))
     it(`names ${name} with host and port when it is down`, () =>
@@ -112,11 +119,24 @@ describe('svc doctor', () => {
         const port = await freePort()
         await writeFile(join(home, 'svc.config.json'), JSON.stringify(configOf(port)))
         const { out } = await runSvc(['doctor', '--json'], { home })
-        const { findings } = JSON.parse(out) as { findings: readonly { name: string; state: string; message: string }[] }
+        const { findings } = JSON.parse(out) as { findings: readonly Finding[] }
         const found = findings.find(({ message }) => message.includes(`no ${name} server answers (127.0.0.1:${port})`))
         expect(found, out).to.include(name === 'Redis' ? { name: 'redis', state: 'warn' } : { name: 'store', state: 'fail' })
+        expect(found!.message).to.include(`(${CODES[name as keyof typeof CODES]})`)
+        expect(found!.hint).to.match(new RegExp(`^Check ${name}`))
         expect(out).to.not.include('the-password')
       })).timeout(120_000)
+
+  it('has the hint of a check that a server does over HTTP, too', () =>
+    inNewHome(async home => {
+      const port = await freePort()
+      await configureFew(home, { redis: { url: `redis://127.0.0.1:${port}`, use: ['counts'] } })
+      await using service = await startService({ home })
+      const { body } = await createClient(service.url, { keepAlive: false }).get('/api/v1/doctor')
+      const found = (body as { findings: readonly Finding[] }).findings.find(finding => finding.name === 'redis')
+      expect(found).to.include({ state: 'warn', message: `no Redis server answers (127.0.0.1:${port}) (REDIS_UNAVAILABLE)` })
+      expect(found!.hint).to.match(/^Check Redis/)
+    })).timeout(120_000)
 })
 
 describe('svc config check', () => {

@@ -5,7 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { Manifest, PluginEntry } from '@svc/core'
 import { COMMANDS_MODULE, commandsOf } from '@svc/core/config'
 import type { CommandFacts } from './command-manifest.ts'
-import { DEFAULTS, WITH_COMMANDS } from './curated.ts'
+import { DEFAULTS, EMBEDDED_STORE, POSTGRES_STORE, selectorOf, WITH_COMMANDS } from './curated.ts'
 import { OURS, placed } from './plugin-places.ts'
 import { type CommandPlace, here } from './command-place.ts'
 import { findSettings } from './settings.ts'
@@ -25,6 +25,8 @@ export interface CommandSource {
   readonly entry: PluginEntry
   /** Permissions of its process; absent if it runs in the process of svc. */
   readonly permissions?: NonNullable<Manifest['permissions']>
+  /** The setting that selects the plugin. Its commands are only in help and completion until then. */
+  readonly selector?: string
   /** The facts from the build or installation of the plugin, if any. */
   readonly facts: () => CommandFacts | undefined
 }
@@ -37,14 +39,21 @@ export async function commandSources(config?: string, place: CommandPlace = here
   const { plugins } = await findSettings(config === undefined ? {} : { config }, place)
   const manager = managerSources()
   const taken = new Set<string>(manager.flatMap(managerSource => managerSource.ids))
-  const others = placed(plugins, place.home)
-    .filter(mayHaveCommands)
-    .flatMap(entry => {
-      const source = sourceOf(entry, id => mayTake(entry, id) && !taken.has(id))
-      for (const id of source?.ids ?? []) taken.add(id)
-      return source ?? []
-    })
-  return [...manager, ...others]
+  const entries = placed(plugins, place.home).filter(mayHaveCommands)
+  const others = entries.flatMap(entry => {
+    const source = sourceOf(entry, id => mayTake(entry, id) && !taken.has(id))
+    for (const id of source?.ids ?? []) taken.add(id)
+    return source ?? []
+  })
+  return [...manager, ...others, ...unselectedSources(entries, taken)]
+}
+
+/** Who looks for a way from the embedded store to PostgreSQL finds its commands in help. */
+function unselectedSources(entries: readonly PluginEntry[], taken: ReadonlySet<string>): CommandSource[] {
+  const selector = selectorOf(POSTGRES_STORE)
+  if (selector === undefined || !entries.some(({ use, from }) => from === OURS && use === EMBEDDED_STORE)) return []
+  const source = sourceOf({ use: POSTGRES_STORE, from: OURS }, id => !taken.has(id))
+  return source ? [Object.assign(source, { topics: {}, selector })] : []
 }
 
 /** The plugin is a part of svc. Its commands work also with a configuration that does not load it. */

@@ -164,9 +164,12 @@ export const DEFAULTS: ConfigTree = { plugins: [...CURATED], providers: { local:
 /** The store of a configuration that selects no other one. */
 export const EMBEDDED_STORE = '@svc/plugin-store-sqlite'
 
+/** The store that `store.url` selects. */
+export const POSTGRES_STORE = '@svc/plugin-store-postgres'
+
 /** What takes the place of others when the store is in PostgreSQL. */
 const FOR_POSTGRES: Readonly<Record<string, string>> = {
-  [EMBEDDED_STORE]: '@svc/plugin-store-postgres',
+  [EMBEDDED_STORE]: POSTGRES_STORE,
   '@svc/plugin-bus-store': '@svc/plugin-bus-postgres',
   '@svc/plugin-queue-store': '@svc/plugin-queue-pgboss',
 }

@@ -16,6 +16,7 @@ import type { CommandContext, CommandHostOptions } from '@svc/core/contracts'
 import { ensureHome } from '@svc/runtime'
 import { commandClass } from './command-manifest.ts'
 import type { CommandSource } from './contributed.ts'
+import { commandUnselected } from './errors.ts'
 import { hostOptions } from './host-options.ts'
 import { startInnerHost } from './inner-host.ts'
 import { abortOnInterrupt } from './interrupt.ts'
@@ -37,6 +38,7 @@ export class CommandRunner implements AsyncDisposable {
   }
 
   async load(source: CommandSource, id: string): Promise<Command.Class> {
+    if (source.selector !== undefined) throw commandUnselected(id.split(':'), source.plugin, source.selector)
     await this.#refuseChanged(source)
     const { permissions } = source
     if (permissions !== undefined) return this.#isolated(source, id)

@@ -181,6 +181,18 @@ describe('a command of a plugin', () => {
     )
   })
 
+  it('of PostgreSQL is in help beside those of the embedded store', async () => {
+    await using workspace = await makeWorkspace()
+    for (const argv of [['store', '--help'], ['store']]) {
+      const { out, err } = await workspace.svc(argv)
+      for (const word of ['backup', 'restore', 'init', 'migrate', 'status'])
+        expect(out, err).to.match(new RegExp(`store ${word} {2,}\\w`))
+    }
+    expect((await workspace.svc(['store', 'migrate', '--help'])).out)
+      .to.include('--from=sqlite:<file>')
+      .and.include('store.url')
+  })
+
   it('says what to use instead of a backup of the embedded store, if the store is in PostgreSQL', async () => {
     await using workspace = await makeWorkspace()
     await workspace.write('svc.config.json', JSON.stringify({ store: { url: 'postgres://svc@127.0.0.1:1/svc' } }))

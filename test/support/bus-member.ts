@@ -60,6 +60,7 @@ export async function openBusMember(
       scope.tap(NodeBus.hooks.message, probe.message)
       scope.tap(NodeBus.hooks.joined, probe.joined)
       scope.tap(NodeBus.hooks.gone, probe.gone)
+      scope.tap(NodeBus.hooks.missed, probe.missed)
       for (const [name, answer] of Object.entries(probe.answers)) scope.add(PeerAnswers, name, { answer })
     },
   })

@@ -37,12 +37,23 @@ export interface NodePluginSet {
   readonly failed?: { readonly revision: number; readonly code: string; readonly message: string }
 }
 
+/** Where a node listens. */
+export interface NodeAddress {
+  /** As it is configured: a loopback address is for clients on its own machine, and `0.0.0.0` for all networks. */
+  readonly host: string
+  readonly port: number
+  /** With the name of the machine if the node listens on all networks. */
+  readonly url: string
+}
+
 /** A server of the cluster. */
 export interface ClusterNode {
   /** `HostReport.nodeId`. */
   readonly id: string
   /** The name of its machine. */
   readonly host: string | undefined
+  /** Undefined: it has not answered, does not listen yet, or runs a version of svc that does not report it. */
+  readonly address: NodeAddress | undefined
   /** Whether a server of this node has answered. */
   readonly isSelf: boolean
   readonly roles: readonly string[]

@@ -357,6 +357,8 @@ export const Limits = defineService<Limits>('limits', { api: 1, methods: { take:
 export interface ListenAddress {
   readonly host: string
   readonly port: number
+  /** What the clients of this address speak. Default: `http`. */
+  readonly scheme?: 'http' | 'https'
 }
 
 /**

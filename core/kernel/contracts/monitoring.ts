@@ -8,6 +8,9 @@ export interface CheckReport {
   readonly status: HealthWord
   /** Why it is not healthy, for the log and the operator: no secret, no path of this machine. */
   readonly reason?: string
+  /** The code of the error, and what to do, in the imperative: `svc doctor` shows both. */
+  readonly code?: string
+  readonly hint?: string
   readonly detail?: { readonly [key: string]: Json | undefined }
 }
 

@@ -26,6 +26,8 @@ export interface NodeBusHooks {
   joined: Series<BusMember>
   /** A worker has left, or is lost. Its permits are free, and so are its leases: `holder` is the prefix of their holder names. */
   gone: Series<{ readonly worker: string; readonly node: string; readonly holder: string }>
+  /** This worker was cut off, so messages to it can be lost: those of the worker `from`, or of any. */
+  missed: Series<{ readonly from: string | undefined }>
 }
 
 /**
@@ -62,5 +64,5 @@ export const NodeBus = defineService<NodeBus, NodeBusHooks>('node_bus', {
     acquire: 'call',
     release: 'call',
   },
-  hooks: { message: 'series', joined: 'series', gone: 'series' },
+  hooks: { message: 'series', joined: 'series', gone: 'series', missed: 'series' },
 })

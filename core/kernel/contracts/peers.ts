@@ -29,6 +29,11 @@ export interface PeersHooks {
    * `/`.
    */
   workerExit: Series<{ readonly worker: string; readonly node: string; readonly holder: string }>
+  /**
+   * This worker was cut off from other servers, so messages to it can be lost: those of the worker `from`, or of any. `broadcast` does
+   * not wait for such a worker. A tap reads again what its plugin knows from messages.
+   */
+  missed: Series<{ readonly from: string | undefined }>
   /** `acquire` is about to fail for this name in some worker. A tap releases permits that its plugin keeps but does not need, before it returns. */
   reclaim: Series<{ readonly name: string }>
 }
@@ -40,7 +45,8 @@ export interface PeersHooks {
  */
 export interface Peers {
   /**
-   * Runs the `message` taps of every running worker, this one's first. Resolves when all have handled the message; workers that exit meanwhile do not count.
+   * Runs the `message` taps of every running worker, this one's first. Resolves when all have handled the message; workers that exit or are cut off meanwhile do
+   * not count: the latter get the hook `missed` when they are back.
    * Throws UNAVAILABLE after 15 seconds; `details.workers` names those that have not handled it, and all others have.
    */
   broadcast(topic: string, message: Json, ctx: CallContext): Promise<void>
@@ -68,7 +74,14 @@ export interface Peers {
 export const Peers = defineService<Peers, PeersHooks>('peers', {
   api: 1,
   methods: { broadcast: 'call', metrics: 'call', acquire: 'call', release: 'call', self: 'call', ask: 'stream' },
-  hooks: { message: 'series', metrics: 'waterfall', inherit: 'series', workerExit: 'series', reclaim: 'series' },
+  hooks: {
+    message: 'series',
+    metrics: 'waterfall',
+    inherit: 'series',
+    workerExit: 'series',
+    missed: 'series',
+    reclaim: 'series',
+  },
 })
 
 /**

@@ -6,6 +6,7 @@ import type {
   ClusterNode,
   ClusterWorker,
   Json,
+  ListenAddress,
   NodeBus,
   NodeDifference,
   NodePluginSet,
@@ -15,6 +16,7 @@ import type {
   StoreAdmin,
   WorkerMetrics,
 } from '@svc/core/contracts'
+import { addressFact, addressIn } from './node-address.ts'
 import { NodeRecords } from './node-records.ts'
 import {
   differencesOf,
@@ -55,6 +57,8 @@ interface ClusterNodesOptions {
   /** The installed plugins of this node now. */
   readonly pluginSet: () => Promise<NodePluginSet>
   readonly metrics: (ctx: CallContext) => Promise<WorkerMetrics>
+  /** Where this worker listens, once it does. */
+  readonly address: () => ListenAddress | undefined
   readonly store: Store | undefined
   readonly redis: Redis | undefined
   readonly log: Log
@@ -153,6 +157,7 @@ export class ClusterNodes implements Cluster {
     return unknown.map(({ record: { node, host, worker }, differences }) => ({
       id: node,
       host,
+      address: undefined,
       isSelf: false,
       roles: [],
       workers: [
@@ -212,13 +217,16 @@ export class ClusterNodes implements Cluster {
   ): Promise<ClusterNode> {
     const different = id === this.#self.nodeId ? undefined : members.find(member => this.#differs(member))
     const { host, roles = ROLES } = factsIn(members.at(-1)!.facts)
-    const pluginSet = members.map(({ worker }) => stateOf.get(worker)?.pluginSet).find(set => set !== undefined)
+    const states = members.map(({ worker }) => stateOf.get(worker))
+    const pluginSet = states.map(state => state?.pluginSet).find(set => set !== undefined)
+    const address = states.map(state => addressIn(state?.address, host)).findLast(found => found !== undefined)
     const own = id === this.#self.nodeId ? undefined : await this.#options.pluginSet()
     const setDifferences = own && pluginSet ? pluginSetDifferences(own, pluginSet) : []
     const services = this.#records?.split.find(({ record }) => record.node === id)?.differences ?? []
     return {
       id,
       host,
+      address,
       isSelf: id === this.#self.nodeId,
       roles,
       workers: members.map(({ worker, facts }): ClusterWorker => {
@@ -262,12 +270,14 @@ export class ClusterNodes implements Cluster {
   }
 
   async #state(ctx: CallContext): Promise<Json> {
-    const { host, metrics, pluginSet } = this.#options
+    const { host, metrics, pluginSet, address } = this.#options
     const [{ state }, { http }, { revision, failed }] = await Promise.all([host.report(ctx), metrics(ctx), pluginSet()])
     const requests = isTree(http) ? Number(http.requestsActive) : 0
     const busy = Math.round(this.#busy * 1_000) / 1_000
     const plugins = { revision, ...(failed ? { failed: { ...failed } } : {}) }
-    return { state, requests, busy, memory: process.memoryUsage.rss(), plugins }
+    const listens = address()
+    const listening = listens ? { address: addressFact(listens) } : {}
+    return { state, requests, busy, memory: process.memoryUsage.rss(), plugins, ...listening }
   }
 }
 
@@ -277,17 +287,20 @@ interface WorkerState {
   readonly busy: number
   readonly memoryBytes: number
   readonly pluginSet: NodePluginSet | undefined
+  /** As it was sent. */
+  readonly address: unknown
 }
 
 function stateIn(sent: Json | undefined): WorkerState | undefined {
   if (sent === undefined) return undefined
-  const { state, requests, busy, memory, plugins } = Object(sent) as Record<string, unknown>
+  const { state, requests, busy, memory, plugins, address } = Object(sent) as Record<string, unknown>
   return {
     state: String(state) as HostState,
     requestsActive: Number(requests),
     busy: Number(busy),
     memoryBytes: Number(memory),
     pluginSet: pluginSetIn(plugins),
+    address,
   }
 }
 

@@ -15,6 +15,7 @@ import {
 import {
   Cluster,
   type KeptCertificate,
+  type ListenAddress,
   type Listener,
   type WorkerMetrics,
   type Json,
@@ -72,9 +73,11 @@ export const workersPlugin = (
       const { nodeId: node } = report
       const isAlone = !bus || report.clusterId === report.serverId
       const metrics = (ctx: CallContext) => hooks.metrics({}, ctx)
+      const listener = listenerOf(link)
+      const { address } = listener
       const nodes = isAlone
         ? undefined
-        : new ClusterNodes({ bus, host, admin, configuration, pluginSet, metrics, store, redis, log, lasting }, report)
+        : new ClusterNodes({ bus, host, admin, configuration, pluginSet, metrics, address, store, redis, log, lasting }, report)
       const cluster = isAlone ? undefined : clusterOf({ report, bus, hooks, lasting, notifyMs })
       const release = (holder: string, ctx: CallContext) =>
         store
@@ -105,7 +108,7 @@ export const workersPlugin = (
         if (isOperatorReload(link.start)) await hooks.message({ topic: QUARANTINE, message: 'reloaded' }, ctx)
         return undefined
       }
-      scope.add(Listeners, 'supervisor', { ...listenerOf(link), serveOperator: operator.serve })
+      scope.add(Listeners, 'supervisor', { ...listener.item, serveOperator: operator.serve })
       if (cluster) joinOthers(scope, cluster)
       if (nodes) showNodes(scope, nodes)
       scope.tap(Host.hooks.ready, (_, ctx) => ready(ctx), { stage: BEFORE_SERVING, limitMs: JOIN_MS })
@@ -217,6 +220,7 @@ function joinOthers(scope: Scope<unknown, PeersHooks>, cluster: OtherServers): v
   scope.add(PeerAnswers, MESSAGE, { answer })
   const reclaim = (names: readonly string[], ctx: CallContext) => Promise.all(names.map(name => hooks.reclaim({ name }, ctx)))
   scope.add(PeerAnswers, RECLAIM, { answer: (message, ctx) => handled(reclaim(message as readonly string[], ctx)) })
+  scope.tap(NodeBus.hooks.missed, (missed, ctx) => hooks.missed(missed, ctx))
   scope.tap(NodeBus.hooks.gone, (gone, ctx) => (cluster.isOther(gone.worker) ? hooks.workerExit(gone, ctx) : undefined))
 }
 
@@ -242,11 +246,19 @@ async function* handled(work: Promise<unknown>): AsyncGenerator<Json> {
 const CERTIFICATE = 'certificate'
 
 /** The supervisor listens, and keeps the last valid certificate for the successors of this worker. */
-const listenerOf = ({ listen, keep, kept }: Pick<WorkerLink, 'listen' | 'keep' | 'kept'>): Listener => ({
-  listen,
-  keepCertificate: certificate => keep(CERTIFICATE, certificate),
-  keptCertificate: async () => (await kept(CERTIFICATE)) as KeptCertificate | undefined,
-})
+function listenerOf({ listen, keep, kept }: Pick<WorkerLink, 'listen' | 'keep' | 'kept'>) {
+  let bound: ListenAddress | undefined
+  const item: Listener = {
+    async listen(address, take) {
+      const port = await listen({ host: address.host, port: address.port }, take)
+      bound = { ...address, port }
+      return port
+    },
+    keepCertificate: certificate => keep(CERTIFICATE, certificate),
+    keptCertificate: async () => (await kept(CERTIFICATE)) as KeptCertificate | undefined,
+  }
+  return { item, address: () => bound }
+}
 
 /** The way of the operator's requests to the plugin that serves HTTP. It is no slot or service, so no other plugin can send one. */
 function createOperatorDoor() {

@@ -20,6 +20,8 @@ export interface NodeBusSeen {
   readonly messages: BusMessage[]
   readonly joined: BusMember[]
   readonly gone: { readonly worker: string; readonly node: string; readonly holder: string }[]
+  /** Whose messages can be lost; undefined: those of any. */
+  readonly missed: (string | undefined)[]
   /** The number of answers that were stopped by their reader. */
   stopped: number
 }
@@ -30,13 +32,14 @@ export interface NodeBusSubject {
   close?(): unknown
 }
 
-export const newNodeBusSeen = (): NodeBusSeen => ({ messages: [], joined: [], gone: [], stopped: 0 })
+export const newNodeBusSeen = (): NodeBusSeen => ({ messages: [], joined: [], gone: [], missed: [], stopped: 0 })
 
 /** The taps of `NodeBus.hooks` and the items of `PeerAnswers` of a member under test. */
 export const nodeBusProbe = (seen: NodeBusSeen) => ({
   message: (message: BusMessage): void => void seen.messages.push(message),
   joined: (member: BusMember): void => void seen.joined.push(member),
   gone: (gone: NodeBusSeen['gone'][number]): void => void seen.gone.push(gone),
+  missed: ({ from }: { readonly from: string | undefined }): void => void seen.missed.push(from),
   answers: {
     async *echo(message: Json, { principal }: { readonly principal: { readonly id: string } }): AsyncGenerator<Json> {
       yield message

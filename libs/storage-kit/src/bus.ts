@@ -232,6 +232,11 @@ export class KnownMembers {
     this.#inOrder(() => this.#hooks.message(message, this.#lasting))
   }
 
+  /** Reports to the taps that messages of this worker, or of any, can be lost. */
+  missed(from?: string): void {
+    this.#inOrder(() => this.#hooks.missed({ from }, this.#lasting))
+  }
+
   #inOrder(work: () => Promise<unknown>): void {
     this.#turn = this.#turn.then(work).catch((err: unknown) => this.#log.warn({ err }, 'a tap of the bus failed'))
   }

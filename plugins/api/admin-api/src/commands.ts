@@ -8,6 +8,8 @@ interface ShownNodes {
   readonly nodes: readonly {
     readonly id: string
     readonly host: string | null
+    /** Absent from a server of an older version. */
+    readonly address?: { readonly url: string } | null
     readonly is_self: boolean
     readonly roles: readonly string[]
     readonly workers: readonly { readonly name: string; readonly version: string | null; readonly state: string | null }[]
@@ -26,13 +28,13 @@ interface ShownDifference {
 /** Characters of a difference. */
 const LONGEST = 300
 
-const HEAD = ['NODE', 'HOST', 'ROLES', 'WORKER', 'VERSION', 'PLUGINS', 'STATE', '']
+const HEAD = ['NODE', 'HOST', 'URL', 'ROLES', 'WORKER', 'VERSION', 'PLUGINS', 'STATE', '']
 
 /** `svc nodes`: the nodes of the cluster. */
 export class Nodes extends SvcCommand {
   static override summary = 'List the nodes of the cluster with their workers'
   static override description =
-    'Servers with one PostgreSQL, or with one store and one cluster.name, are a cluster. Shows what a node runs differently from the node that answers: the revision of the installed plugins (column PLUGINS), plugins, keys of the configuration, and versions of the stored data. A node that is lost stays in the list for up to 15 seconds; a worker that does not answer has the state "silent".'
+    'Servers with one PostgreSQL, or with one store and one cluster.name, are a cluster. Shows what a node runs differently from the node that answers: the revision of the installed plugins (column PLUGINS), plugins, keys of the configuration, and versions of the stored data. A node that is lost stays in the list for up to 15 seconds; a worker that does not answer has the state "silent". The URL is where a node listens: one with a loopback address such as 127.0.0.1 is for clients on the machine of the node.'
   static override examples = ['<%= config.bin %> <%= command.id %>', '<%= config.bin %> <%= command.id %> --json']
   static override flags = { ...MANAGED_FLAGS, ...JSON_FLAG }
 
@@ -44,10 +46,11 @@ export class Nodes extends SvcCommand {
     if (flags.json) return this.print(JSON.stringify(shown))
     if (shown.cluster === null) return this.note('this server belongs to no cluster')
     this.print(oneLine(`cluster ${shown.cluster}`))
-    const rows = shown.nodes.flatMap(({ id, host, is_self: isSelf, roles, workers, plugin_set: plugins }) =>
+    const rows = shown.nodes.flatMap(({ id, host, address, is_self: isSelf, roles, workers, plugin_set: plugins }) =>
       workers.map(({ name, version, state }) => [
         id,
         host ?? '',
+        address?.url ?? '',
         roles.join(','),
         // the name begins with that of its node, as `svc status --cluster` shows it
         name.startsWith(`${id}.`) ? name.slice(id.length + 1) : name,

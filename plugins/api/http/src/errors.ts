@@ -125,9 +125,9 @@ export const tooManyOpen = (what: 'requests' | 'streams', limit: number) =>
 const COUNT_RETRY_MS = 5_000
 
 /** The other servers of the cluster go on counting, so this one cannot count alone. */
-export const countUnknown = (what: 'requests' | 'streams', cluster: string | undefined) =>
+export const countUnknown = (what: 'requests' | 'streams') =>
   svcError('UNAVAILABLE', `this server cannot count the open ${what} of its cluster now; try again, or ask another server`, {
-    details: { retryAfterMs: COUNT_RETRY_MS, reason: 'limits unavailable', ...(cluster === undefined ? {} : { cluster }) },
+    details: { retryAfterMs: COUNT_RETRY_MS },
     hint: 'Check the connection of this server to the database, or to Redis with `redis.use: [bus]`',
   })
 

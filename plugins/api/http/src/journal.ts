@@ -30,6 +30,10 @@ export interface RequestJournal {
   inherit(total: number): void
 }
 
+/** A balancer asks for these each second. */
+const PROBES: ReadonlySet<string> = new Set(['/health', '/health/live', '/health/ready'])
+const isGoodProbe = (route: string, status: number) => PROBES.has(route) && status < 300
+
 /** Nginx's status code for a client that disconnected before the answer. */
 const CLIENT_LEFT = 499
 
@@ -49,7 +53,8 @@ export function createJournal(log: Log, hooks: HookCallers<HttpHooks>, lasting: 
     const route = state.route?.route.path ?? state.mount?.path ?? ''
     const status = state.gone && !res.headersSent ? CLIENT_LEFT : res.statusCode
     const ms = performance.now() - state.began
-    log.info(lineOf(state, { method, route, status, ms: Math.round(ms * 100) / 100 }), 'request')
+    const line = lineOf(state, { method, route, status, ms: Math.round(ms * 100) / 100 })
+    log[isGoodProbe(route, status) ? 'debug' : 'info'](line, 'request')
     void hooks.done({ method, route, status, seconds: ms / 1000 }, state.callContext)
     if (state.span) endSpan(state.span, status, state.refused)
   }

@@ -25,17 +25,17 @@ interface Kind {
   unknown(): Error
 }
 
-/** `cluster`: the name of the cluster whose servers share the limits, if there are several. */
+/** `isCluster`: the servers of a cluster share the limits. */
 export function createConcurrencyLimit(
   config: ConcurrencyConfig,
   peers: SharedLimits | undefined,
-  cluster: string | undefined,
+  isCluster: boolean,
   lasting: CallContext
 ): ConcurrencyLimit {
   const kindOf = (what: 'requests' | 'streams', limit: number): Kind => ({
-    semaphore: new WorkerSemaphore({ prefix: `http.${what}/`, limit, peers, isCluster: cluster !== undefined, lasting }),
+    semaphore: new WorkerSemaphore({ prefix: `http.${what}/`, limit, peers, isCluster, lasting }),
     full: () => tooManyOpen(what, limit),
-    unknown: () => countUnknown(what, cluster),
+    unknown: () => countUnknown(what),
   })
   const requests = kindOf('requests', config.max_requests_per_principal)
   const streams = kindOf('streams', config.max_streams_per_principal)

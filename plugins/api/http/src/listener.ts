@@ -56,7 +56,7 @@ export function createListener({ server, config, life, log, listeners }: Listene
     address: () => port && { host, port: port.number, url: `${scheme}://${urlHost(host)}:${port.number}` },
     async listen({ isLimited }, callContext) {
       const [shared] = listeners.entries().map(([, listener]) => listener)
-      port = await openPort({ host, port: config.port }, connections.take, shared, callContext)
+      port = await openPort({ host, port: config.port, scheme }, connections.take, shared, callContext)
       // http.Server starts its timeout checks on this event, which it does not emit itself when another server owns the port
       server.emit('listening')
       for (const warning of warningsOf(config, isLimited)) log.warn({ host }, warning)

@@ -109,8 +109,8 @@ export async function createServer(parts: ServerDependencies): Promise<HttpServe
   const operator = createOperatorRequests()
   const access = createAccess(parts, operator)
   const report = await parts.host.report(parts.lasting)
-  const cluster = report.clusterId === report.serverId || hasBusInRedis(report) ? undefined : report.clusterId
-  const concurrency = createConcurrencyLimit(config, parts.peers, cluster, parts.lasting)
+  const isCluster = report.clusterId !== report.serverId && !hasBusInRedis(report)
+  const concurrency = createConcurrencyLimit(config, parts.peers, isCluster, parts.lasting)
   const allowance = createAllowance(parts.limits)
   const common = { ...securityHeaders(config.ssl.enabled), ...access.cors.headers }
 

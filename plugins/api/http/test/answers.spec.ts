@@ -147,6 +147,31 @@ describe('an answer', () => {
     expect(lines.join('')).not.to.match(/secret|private|hidden/)
   })
 
+  it('is a line of the level debug if it is that of a health check, and of info if the check fails', async () => {
+    const lines: string[] = []
+    let status = 200
+    const probe = (path: string): Route => ({ method: 'GET', path, summary: 'Probes', handle: async () => ({ status }) })
+    const paths = ['/health', '/health/live', '/health/ready', '/healthy']
+    await using served = await serve(
+      Object.fromEntries(paths.map(path => [path.slice(1).replace('/', '_'), probe(path)])),
+      {},
+      { level: 'debug', destination: { write: line => void lines.push(line) } }
+    )
+    for (const path of paths) await call(`${served.url}${path}`)
+    status = 503
+    for (const path of paths) await call(`${served.url}${path}`)
+    await served.host.close()
+    const levels = lines
+      .map(line => JSON.parse(line))
+      .filter(line => line.msg === 'request')
+      .map(({ level, status: answered, route }) => `${level} ${answered} ${route}`)
+    expect(levels).to.have.members([
+      ...['/health', '/health/live', '/health/ready'].map(path => `20 200 ${path}`),
+      '30 200 /healthy',
+      ...paths.map(path => `30 503 ${path}`),
+    ])
+  })
+
   it('knows who asks, from where, and with which trace and its state', async () => {
     const seen: { principal: Principal; trace: string | undefined; traceState: string | undefined }[] = []
     const who: Route = {

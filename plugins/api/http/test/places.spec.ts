@@ -134,6 +134,7 @@ describe('places', () => {
     expect([refused.status, refused.headers.get('retry-after')]).to.deep.equal([503, '5'])
     expect(refused.body).to.deep.include({ error_code: 'UNAVAILABLE' })
     expect(JSON.stringify(refused.body)).to.include('cannot count the open requests of its cluster')
+    expect(Object.keys((refused.body as { details: object }).details)).to.deep.equal(['reason', 'retry_after'])
   })
 
   it('leave nothing behind of callers without end', async () => {

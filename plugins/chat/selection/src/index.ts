@@ -37,6 +37,7 @@ export default definePlugin({
     }
     const session = await openSession({ ...shared, key, changed, log: scope.log }, lasting)
     scope.tap(Peers.hooks.message, ({ topic }, ctx) => (topic === CHANGED ? session.read(ctx) : undefined))
+    scope.tap(Peers.hooks.missed, (_, ctx) => session.read(ctx))
     scope.tap(Host.hooks.ready, () => {
       warnOfNames(profiles, providers, tools, scope.log)
       return checkBegin(begin, profiles, modes)

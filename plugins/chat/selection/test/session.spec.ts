@@ -1,8 +1,9 @@
+import { once } from 'node:events'
 import { copyFile, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { definePlugin } from '@svc/core'
-import { Selection, type SelectionChange, Store } from '@svc/core/contracts'
+import { Peers, Selection, type SelectionChange, Store } from '@svc/core/contracts'
 import { testHost, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -38,6 +39,50 @@ async function server(folder: string) {
     [Symbol.asyncDispose]: () => host.close(),
   }
 }
+
+describe('the session of a server whose store reports no changes', () => {
+  it('is read again when messages of other workers can be lost', async () => {
+    let missed: () => Promise<unknown> = async () => {}
+    const peers = definePlugin({
+      provides: Peers,
+      setup: ({ hooks }) => {
+        missed = () => hooks.missed({ from: undefined }, testContext())
+        return {
+          broadcast: async () => {},
+          metrics: async () => [],
+          acquire: async () => true,
+          release: async () => {},
+          self: async () => 'w1',
+          async *ask() {},
+        }
+      },
+    })
+    await using data = await testHost([pluginFolder('store-memory')])
+    const store = data.service(Store)
+    const silent = definePlugin({
+      provides: Store,
+      setup: () => ({
+        ...(Object.fromEntries(
+          Object.keys(Store.methods).map(name => [name, Reflect.get(store, name).bind(store)])
+        ) as unknown as Store),
+        async *watch(_: string, { signal }: { readonly signal: AbortSignal }) {
+          await once(signal, 'abort')
+        },
+      }),
+    })
+    const give = [
+      { name: 'test:peers', use: peers },
+      { name: 'test:store', use: silent },
+    ]
+    await using host = await testHost(['selection', 'modes'].map(pluginFolder), { serverId, strict: false, give })
+    const mode = async () => (await host.service(Selection).effective(testContext())).mode
+    const value = { mode: 'plan', changed: 0 }
+    await store.batch([{ op: 'put', collection: 'sessions', key: serverId, value }], {}, testContext())
+    expect(await mode(), 'nothing has reported it').to.equal('build')
+    await missed()
+    expect(await mode()).to.equal('plan')
+  })
+})
 
 describe('the session of a server whose store is put back to an older one', () => {
   let folder = ''

@@ -99,6 +99,7 @@ class PostgresBus implements OpenBus {
       missed: (from, count) => {
         log.warn({ from, count }, 'this worker has missed messages of another one')
         this.#calls.gone(from)
+        this.#known.missed(from)
       },
       failed: (err: unknown) => lasting.signal.aborted || log.warn({ err }, 'failed to read messages of the bus'),
     })
@@ -279,6 +280,7 @@ class PostgresBus implements OpenBus {
       log.warn({}, reason)
       this.#reset()
       await this.#enter()
+      this.#known.missed()
       await this.#permits.restore(true)
     }
     return (this.#rejoining ??= join()

@@ -97,6 +97,7 @@ class RedisBus implements OpenBus {
       missed: (from, count) => {
         log.warn({ from, count }, 'this worker has missed messages of another one')
         this.#calls.gone(from)
+        this.#known.missed(from)
         this.#look()
       },
     })
@@ -238,6 +239,7 @@ class RedisBus implements OpenBus {
   #reset(): void {
     this.#receiver.reset()
     this.#calls.reset()
+    this.#known.missed()
     this.#look()
   }
 
@@ -316,6 +318,7 @@ class RedisBus implements OpenBus {
     this.#settledAt = performance.now() + SETTLE_MS
     await this.#stored.join({ worker: self, node, facts: this.#facts })
     await this.#announce({ joined: true })
+    this.#known.missed()
     void this.#permits.restore(true).catch((err: unknown) => log.debug({ err }, 'failed to write the permits of this worker'))
   }
 

@@ -69,6 +69,7 @@ describeWith('redis', 'the bus in a Redis that fails', () => {
     const back = performance.now()
     expect(await open, 'its parts are lost').to.equal('PEER_GONE')
     await becomes('the end of that answer', () => b.seen.stopped === 1)
+    await becomes('the reports of missed messages', () => [a, b].every(({ seen }) => seen.missed.includes(undefined)))
     await works(both)
     expect(performance.now() - back).to.be.below(5_000)
     await sleep(2 * LOST_MS)

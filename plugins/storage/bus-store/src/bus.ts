@@ -156,6 +156,7 @@ export class StoreBus implements NodeBus {
     if (this.#ending.signal.aborted) return store.release(lease, lasting)
     await this.#record(lasting)
     this.#lease = lease
+    this.#known.missed()
   }
 
   async #checkNext(): Promise<void> {
@@ -213,7 +214,13 @@ export class StoreBus implements NodeBus {
     }
     const failed = (err: unknown) => log.error({ err }, 'failed to read new messages of the bus')
     follow({ what: 'the members of the bus', watch: watchMembers, read: readMembers }, lasting, log).catch(failed)
-    follow({ what: 'the messages of the bus', watch: watchPosts, read: async () => posts.resolve() }, lasting, log).catch(failed)
+    let hasBegun = false
+    const readPosts = async () => {
+      if (hasBegun) this.#known.missed()
+      hasBegun = true
+      posts.resolve()
+    }
+    follow({ what: 'the messages of the bus', watch: watchPosts, read: readPosts }, lasting, log).catch(failed)
     await Promise.all([members.promise, posts.promise])
   }
 

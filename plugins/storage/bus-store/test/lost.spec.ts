@@ -39,6 +39,7 @@ async function openMember(store: Store, worker: string) {
       scope.tap(NodeBus.hooks.message, probe.message)
       scope.tap(NodeBus.hooks.joined, probe.joined)
       scope.tap(NodeBus.hooks.gone, probe.gone)
+      scope.tap(NodeBus.hooks.missed, probe.missed)
     },
   })
   const give = [
@@ -79,6 +80,8 @@ describe('a member of the bus that others took for lost', () => {
     isCut = false
     await becomes('the return', () => a.seen.joined.length > before)
     expect(a.seen.joined.at(-1)).to.deep.equal({ worker: 'b', node: 'b', facts: { roles: ['http'] } })
+    await becomes('the report of missed messages', () => b.seen.missed.length === 1)
+    expect([a.seen.missed, b.seen.missed]).to.deep.equal([[], [undefined]])
     await b.bus.publish('news', 1, ctx)
     await becomes('its message', () => a.seen.messages.length === 1)
     await sleep(2 * LOST_MS)

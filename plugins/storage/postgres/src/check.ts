@@ -1,4 +1,4 @@
-import { type CallContext, messageOf } from '@svc/core'
+import { asSvcError, type CallContext, messageOf } from '@svc/core'
 import type { Check, CheckReport, Store, StoreProbe } from '@svc/core/contracts'
 import { storeReport } from '@svc/storage-kit'
 import { waitedTooLong } from './errors.ts'
@@ -21,7 +21,8 @@ async function report(store: Pick<Store, 'probe'>, ctx: CallContext): Promise<Ch
   try {
     return storeReport(await probeSoon(store, ctx))
   } catch (error) {
-    return { status: 'unhealthy', reason: messageOf(error) }
+    const { hint } = asSvcError(error, 'STORE_UNAVAILABLE')
+    return { status: 'unhealthy', reason: messageOf(error), ...(hint === undefined ? {} : { hint }) }
   }
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { CallContext, Log } from '@svc/core'
-import type { Check, Redis, RedisArg, RedisReply } from '@svc/core/contracts'
+import type { Check, CheckReport, Redis, RedisArg, RedisReply } from '@svc/core/contracts'
 import { createNotices } from '@svc/storage-kit/follow'
 import type { Redis as Client } from 'ioredis'
 import { Connection, type ConnectionOptions } from './connection.ts'
@@ -85,9 +85,11 @@ export class RedisService implements Redis, Check, AsyncDisposable {
   }
 
   /** For `/health`: svc works without Redis, though some requests can fail. */
-  async probe(): Promise<{ status: 'healthy' } | { status: 'degraded'; reason: string }> {
+  async probe(): Promise<CheckReport> {
     const { problem, server } = this.#commands
-    return problem === undefined ? { status: 'healthy' } : { status: 'degraded', reason: redisError(problem, server).message }
+    if (problem === undefined) return { status: 'healthy' }
+    const { message, hint } = redisError(problem, server)
+    return { status: 'degraded', reason: message, code: 'REDIS_UNAVAILABLE', ...(hint === undefined ? {} : { hint }) }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -54,6 +54,7 @@ export default definePlugin({
     scope.tap(NodeBus.hooks.joined, service.onNodes)
     scope.tap(NodeBus.hooks.gone, service.onNodes)
     scope.tap(Peers.hooks.message, ({ topic, message }) => service.onPeerMessage(topic, message))
+    scope.tap(Peers.hooks.missed, (_, ctx) => service.onMissed(ctx))
     scope.tap(Host.hooks.closing, ({ limitMs = Infinity }) => service.drain(limitMs), FIRST)
     return service.workflows
   },

@@ -32,6 +32,7 @@ export class WorkflowPauses {
   readonly #options: HeldRunsOptions
   #known: Map<string, number> | undefined
   #changes = 0
+  #readAll: (ctx: CallContext) => Promise<void> = async () => {}
 
   constructor(options: HeldRunsOptions) {
     this.#options = options
@@ -55,6 +56,7 @@ export class WorkflowPauses {
         if (before === this.#changes && !ctx.signal.aborted) this.#known = new Map(all)
       }
     }
+    this.#readAll = read
     void follow({ what: 'paused workflows', watch, read }, lasting, log)
   }
 
@@ -62,6 +64,13 @@ export class WorkflowPauses {
   onPeerMessage(message: unknown): void {
     const { workflow, at } = message as PauseNews
     this.#learn(workflow, at)
+  }
+
+  /** Messages of other workers can be lost: until all are read, the store is asked for each workflow. */
+  async onMissed(ctx: CallContext): Promise<void> {
+    if (this.#known === undefined) return
+    this.#known = undefined
+    await this.#readAll(ctx)
   }
 
   #learn(workflow: string, at: number | null): void {

@@ -88,6 +88,8 @@ export interface WorkflowService {
   readonly onNodes: () => void
   /** Handles a message of another worker. */
   onPeerMessage(topic: string, message: unknown): Promise<void>
+  /** Messages of other workers can be lost. */
+  onMissed(ctx: CallContext): Promise<void>
   drain(limitMs: number): Promise<void>
 }
 
@@ -164,7 +166,7 @@ const lifecycleOf = (
   { isServer, takesRuns, log, lasting }: ServiceDependencies,
   { worker, pauses }: { readonly worker: RunWorker; readonly pauses: WorkflowPauses },
   background: readonly Background[]
-): Pick<WorkflowService, 'begin' | 'onPeerMessage' | 'drain'> => ({
+): Pick<WorkflowService, 'begin' | 'onPeerMessage' | 'onMissed' | 'drain'> => ({
   begin() {
     if (!isServer) return undefined
     pauses.follow(log, lasting)
@@ -176,6 +178,7 @@ const lifecycleOf = (
     if (topic === NEWS) await worker.news((message as { run: string }).run)
     if (topic === PAUSED) pauses.onPeerMessage(message)
   },
+  onMissed: ctx => pauses.onMissed(ctx),
   async drain(limitMs) {
     for (const item of background) item.end()
     await worker.drain(limitMs)

@@ -172,14 +172,22 @@ function openListing(sources: readonly Source[], isWanted: (path: string) => boo
   return async () => {
     if (kept && isSame(kept)) return kept
     const stamps = new Map<string, string>()
+    for (const { root } of sources) stamps.set(root, fingerprintOf(root))
+    const distinct = await distinctSources(sources)
     const found = await Promise.all(
-      sources.map(async source => (await below(source.root, stamps)).map(path => ({ ...source, path })))
+      distinct.map(async source => (await below(source.root, stamps)).map(path => ({ ...source, path })))
     )
     const wanted = found.flat().filter(({ path }) => isWanted(path))
     const places = [...new Map(wanted.toReversed().map(place => [place.path, place])).values()].toReversed()
     const byName = new Map(places.toReversed().map(place => [basename(place.path, extname(place.path)), place]))
     return (kept = { places, byName, stamps })
   }
+}
+
+/** Sources of the same folder count once, the first of them: the working directory can be the svc home. */
+async function distinctSources(sources: readonly Source[]): Promise<readonly Source[]> {
+  const real = await Promise.all(sources.map(({ root }) => realpath(root).catch(() => root)))
+  return sources.filter((_, at) => real.indexOf(real[at]!) === at)
 }
 
 function isSame({ stamps }: Listing): boolean {

@@ -117,6 +117,17 @@ describe('what workflows name', () => {
       expect(await reported('outer')).to.deep.equal([])
     }))
 
+  it('is listed once if two roots are the same folder', () =>
+    inFolder(async folder => {
+      const [root, link] = [join(folder, 'flows'), join(folder, 'link')]
+      await mkdir(root)
+      await symlink(root, link)
+      await writeFile(join(root, 'asks.json'), JSON.stringify({ ...ASKS, name: 'asks' }))
+      await using host = await openEngine({ config: { workflows: { roots: [root, link, `${root}/`] } } })
+      const listed = await host.service(Workflows).list(ctx)
+      expect(listed.filter(({ name }) => name === 'asks')).to.have.lengthOf(1)
+    }))
+
   it('is a file by its path, from a root or from here; what lies outside, behind a link, or is none has one error', () =>
     inFolder(async folder => {
       const root = join(folder, 'flows')

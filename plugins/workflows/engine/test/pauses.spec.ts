@@ -1,4 +1,5 @@
-import { codeOf } from '@svc/core'
+import { once } from 'node:events'
+import { codeOf, definePlugin, type Log } from '@svc/core'
 import { type Json, RunQueue, Store, type WorkflowDefinition, WorkflowDefinitions, Workflows } from '@svc/core/contracts'
 import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
@@ -253,6 +254,30 @@ describe('a paused workflow', () => {
       // no run is left that was held back by what `one` did not know yet
       await until(async () => (await one.service(Workflows).runs({ limit: 100, paused: true }, ctx)).runs.length === 0)
     })
+  })
+
+  it('is known after messages were lost, also if the store has reported nothing', async () => {
+    const log = Promise.withResolvers<Log>()
+    const logs = { name: 'test:log', use: definePlugin({ setup: scope => log.resolve(scope.log) }) }
+    await using host = await openEngine({ give: [...give, logs] })
+    const store = host.service(Store)
+    const [ending, read] = [new AbortController(), Promise.withResolvers<void>()]
+    // the cast is safe: pauses use no other method here
+    const silent = {
+      get: (...args) => store.get(...args),
+      range: (...args) => store.range(...args).finally(read.resolve),
+      async *watch(_, { signal }) {
+        await once(signal, 'abort')
+      },
+    } satisfies Pick<Store, 'get' | 'range' | 'watch'> as unknown as Store
+    const pauses = new WorkflowPauses({ store: silent, queue: host.service(RunQueue) })
+    pauses.follow(await log.promise, { ...ctx, signal: ending.signal })
+    await read.promise
+    await until(async () => (await pauses.get('asks', ctx)) === undefined)
+    await store.batch([{ op: 'put', collection: 'workflow_pauses', key: 'asks', value: { at: 7, by: 'x' } }], {}, ctx)
+    await pauses.onMissed(ctx)
+    expect(await pauses.get('asks', ctx)).to.equal(7)
+    ending.abort()
   })
 
   it('needs the scope admin, and a workflow that exists', async () => {

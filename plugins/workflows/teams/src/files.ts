@@ -19,7 +19,7 @@ export interface TeamFile {
 const ENDINGS: ReadonlySet<string> = new Set(['.yaml', '.yml', '.json'])
 const [LARGEST, MOST] = [262_144, 1_000]
 
-/** The folders with team files. Missing folders count as empty. */
+/** The folders with team files, each read once: the working directory can be the svc home. Missing folders count as empty. */
 export class TeamFiles {
   readonly #roots: readonly string[]
   /** Files that were read, with their fingerprints, by path. */
@@ -31,7 +31,8 @@ export class TeamFiles {
 
   /** The current files, in a fixed order. */
   async all(): Promise<readonly TeamFile[]> {
-    const lists = await Promise.all(this.#roots.map(async root => (await filesIn(root)).map(path => ({ root, path }))))
+    const roots = await realFolders(this.#roots)
+    const lists = await Promise.all(roots.map(async root => (await filesIn(root)).map(path => ({ root, path }))))
     const found = await Promise.all(
       lists
         .flat()
@@ -45,14 +46,20 @@ export class TeamFiles {
 
   /** Ignores links that lead out of their root. */
   async #file(root: string, path: string) {
-    const [base, real] = await Promise.all([root, path].map(item => realpath(item).catch(() => undefined)))
-    if (!base || !real?.startsWith(base + sep)) return undefined
+    const real = await realpath(path).catch(() => undefined)
+    if (!real?.startsWith(root + sep)) return undefined
     const facts = await stat(real).catch(() => undefined)
     if (!facts?.isFile()) return undefined
     const mark = `${facts.mtimeMs} ${facts.size} ${facts.ino}`
     const there = this.#read.get(path)
-    return there?.mark === mark ? { path, ...there } : { path, mark, file: await fileOf(relative(base, real), real, facts.size) }
+    return there?.mark === mark ? { path, ...there } : { path, mark, file: await fileOf(relative(root, real), real, facts.size) }
   }
+}
+
+/** The folders without links, each once. */
+async function realFolders(folders: readonly string[]): Promise<readonly string[]> {
+  const real = await Promise.all(folders.map(folder => realpath(folder).catch(() => undefined)))
+  return [...new Set(real)].filter(folder => folder !== undefined)
 }
 
 async function filesIn(root: string): Promise<string[]> {

@@ -143,6 +143,15 @@ members:
     expect((await host.service(Teams).show('crew', ctx)).definition.formation).to.equal('sequential')
   })
 
+  it('are read once from a folder that two roots name', async () => {
+    await file('boat.yaml', BOAT)
+    await symlink(join(root, 'in'), join(root, 'link'))
+    const roots = [join(root, 'in'), join(root, 'link'), join(root, 'in')]
+    await using host = await openTeamHost({ config: { teams: { roots } } })
+    const teams = await host.service(Teams).list(ctx)
+    expect(teams.map(({ name, problems = [] }) => [name, problems.length])).to.deep.equal([['boat', 0]])
+  })
+
   it('are not read through a link that leads out of the roots', async () => {
     await mkdir(join(root, 'in'))
     await writeFile(join(root, 'secret.yaml'), BOAT)

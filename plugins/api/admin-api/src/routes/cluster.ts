@@ -40,10 +40,26 @@ const PLUGIN_SET: JsonSchema = {
   ],
 }
 
+const ADDRESS: JsonSchema = {
+  description: 'Where it listens. null: it has not answered, or does not listen yet.',
+  anyOf: [
+    object({
+      host: described(
+        STRING,
+        'As it is configured: a loopback address is for clients on its own machine, 0.0.0.0 for all networks.'
+      ),
+      port: { type: 'integer' },
+      url: described(STRING, 'With the name of the machine if the node listens on all networks.'),
+    }),
+    { type: 'null' },
+  ],
+}
+
 const NODE: JsonSchema = {
   ...(object({
     id: STRING,
     host: described(nullable('string'), 'The name of its machine.'),
+    address: ADDRESS,
     is_self: described(BOOLEAN, 'Whether a server of this node has answered.'),
     roles: list(STRING),
     workers: list(WORKER),
@@ -82,9 +98,10 @@ const nodesRoute = ({ host, cluster }: ClusterServices): Route => ({
   },
 })
 
-const nodeRecord = ({ id, host, isSelf, roles, workers, pluginSet, differs, differences }: ClusterNode): Json => ({
+const nodeRecord = ({ id, host, address, isSelf, roles, workers, pluginSet, differs, differences }: ClusterNode): Json => ({
   id,
   host: host ?? null,
+  address: address ? { ...address } : null,
   is_self: isSelf,
   roles: [...roles],
   workers: workers.map(({ name, version, state, requestsActive, busy, memoryBytes }) => ({

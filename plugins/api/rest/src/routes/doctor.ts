@@ -125,11 +125,12 @@ async function examine(name: string, check: Check, ctx: CallContext): Promise<Fi
 
 /** A report of a plugin can be any value. */
 function findingIn(name: string, report: unknown): Finding {
-  const { status, reason, detail } = Object(report) as Partial<CheckReport>
+  const { status, reason, detail, code, hint = LOG_HINT } = Object(report) as Partial<CheckReport>
   const facts = typeof detail === 'object' && detail !== null ? { detail } : {}
   if (status === 'healthy') return { name, state: 'ok', message: 'works', ...facts }
-  const message = typeof reason === 'string' ? reason : status === 'degraded' ? 'works only partly' : 'does not work'
-  return { name, state: status === 'degraded' ? 'warn' : 'fail', message, hint: LOG_HINT, ...facts }
+  const text = typeof reason === 'string' ? reason : status === 'degraded' ? 'works only partly' : 'does not work'
+  const message = typeof code === 'string' ? `${text} (${code})` : text
+  return { name, state: status === 'degraded' ? 'warn' : 'fail', message, hint: String(hint), ...facts }
 }
 
 async function prepare(title: string, scheme: AuthScheme, ctx: CallContext): Promise<Finding> {

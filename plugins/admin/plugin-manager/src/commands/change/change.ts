@@ -7,6 +7,7 @@ import { type Proposal, proposalFacts, proposalText } from './proposal-text.ts'
 import { openProgress, type ProgressLine } from './progress.ts'
 import { goesWithout, type IsolationChoice } from './isolation.ts'
 import { consentMissing } from '../errors.ts'
+import { patiently } from './patience.ts'
 import { checkProposals, changesNothing, proposalsOf, putInEffect } from './proposals.ts'
 import { checkRevision } from './cluster-set.ts'
 import { refusedText, settleAbandoned, type ChangeResult } from './take-up.ts'
@@ -41,7 +42,10 @@ export async function runChange(
   try {
     await settleAbandoned(setHome(), here().home)
     await checkRevision(asked.config, signal)
-    await using change = await plan(setHome(), { signal, onProgress: progress.report })
+    await using change = await patiently(() => plan(setHome(), { signal, onProgress: progress.report }), {
+      signal,
+      report: step => progress.report({ step }),
+    })
     progress.clear()
     return await carryOut(change, asked, { signal, progress })
   } catch (error) {

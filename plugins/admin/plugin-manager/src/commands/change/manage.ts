@@ -94,7 +94,12 @@ export async function acceptValues({ names, yes, ...asked }: AcceptAsked): Promi
     process.stderr.write('nothing was changed\n')
     return 1
   }
-  const taking = { config: asked.config, before, signal, report: (step: 'reload' | 'start') => progress.report({ step }) }
+  const taking = {
+    config: asked.config,
+    before,
+    signal,
+    report: (step: 'reload' | 'start' | 'wait') => progress.report({ step }),
+  }
   const accept = (lock: Lock): Lock => ({ ...lock, plugins: lock.plugins.map(plugin => accepted(plugin, found)) })
   const taken = await tryChange(here().home, taking, holds => changeLock(setHome(), accept, holds))
   progress.clear()

@@ -2,7 +2,7 @@ import { oneLine, visible } from '@svc/cli/command'
 import type { Progress } from '../../set.ts'
 
 /** A step of a change. */
-export type Step = Omit<Progress, 'step'> & { readonly step: Progress['step'] | 'describe' | 'reload' | 'start' }
+export type Step = Omit<Progress, 'step'> & { readonly step: Progress['step'] | 'describe' | 'reload' | 'start' | 'wait' }
 
 /** Shows the steps of a change: the current one in one line of a terminal, otherwise a line for each. */
 export interface ProgressLine extends Disposable {
@@ -25,6 +25,7 @@ const WORDS: Readonly<Record<Step['step'], string>> = {
   describe: 'running once in its sandbox:',
   reload: 'reloading the server',
   start: 'starting a host once with the change',
+  wait: 'waiting until another process has changed the plugins',
 }
 
 const CLEAR = '\r\u001b[K'

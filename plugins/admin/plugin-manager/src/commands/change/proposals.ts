@@ -104,7 +104,7 @@ export function switchInEffect(
   { names, enabled }: { readonly names: readonly string[]; readonly enabled: boolean },
   { config, signal, report }: ChangePlace
 ): Promise<ChangeResult> {
-  const taking = { config, before, signal, report: (step: 'reload' | 'start') => report({ step }) }
+  const taking = { config, before, signal, report: (step: 'reload' | 'start' | 'wait') => report({ step }) }
   return tryChange(here().home, taking, holds => changeLock(setHome(), lock => switched(lock, names, enabled), holds))
 }
 

@@ -2,6 +2,7 @@ import { StartFailed, type SvcError, systemContext } from '@svc/core'
 import { findServers, type FoundServer, fromWire } from '@svc/runtime'
 import { changeLock, isAbandoned, type Lock, type Revision } from '../../set.ts'
 import { serverSilent } from '../errors.ts'
+import { patiently } from './patience.ts'
 import { clusterSetOf, keepRevision } from './cluster-set.ts'
 import { problemsOf } from '@svc/cli/command'
 import { startProblems } from '@svc/cli/program'
@@ -22,7 +23,7 @@ export interface TakingUp {
   /** The lock before the change. */
   readonly before: Lock
   readonly signal: AbortSignal
-  readonly report: (step: 'reload' | 'start') => void
+  readonly report: (step: 'reload' | 'start' | 'wait') => void
   /** False: the change comes from the cluster. Otherwise it becomes a revision of the cluster. */
   readonly writes?: boolean
   /** The process id of the server that this change is for: it must load it. */
@@ -45,12 +46,13 @@ export async function tryChange(
   await using cluster = taking.writes === false ? undefined : await clusterSetOf(taking.config, taking.signal)
   const base = await cluster?.begin()
   try {
-    await put(async () => {
+    const holds = async () => {
       taken = await takeUp(home, taking)
       // the last step: what the cluster has, this node has tried
       if (isGood() && cluster) revision = await cluster.write(base!)
       return isGood()
-    })
+    }
+    await patiently(() => put(holds), taking)
   } finally {
     if (taken.urls.length > 0 && (cluster === undefined ? !isGood() : revision === undefined)) await takeBack(home)
   }

@@ -28,7 +28,9 @@ async function look(check: Check, signal: AbortSignal): Promise<CheckReport> {
 }
 
 function describe(check: string, report: CheckReport): DoctorFinding[] {
-  const { status, reason, detail = {} } = report
+  const { status, code, detail = {} } = report
+  const reason = code === undefined ? report.reason : `${report.reason} (${code})`
+  const hint = report.hint ?? (check === 'database' ? STORE_HINT : HINT)
   if (check === 'providers') return providers(report)
   const name = WORDS[check] ?? check
   const free = typeof detail.free_bytes === 'number' ? freeSpace(name, detail.free_bytes) : undefined
@@ -37,8 +39,8 @@ function describe(check: string, report: CheckReport): DoctorFinding[] {
     status === 'healthy'
       ? ok(name, text || 'works')
       : status === 'degraded'
-        ? warn(name, reason ?? 'works only partly', HINT)
-        : fail(name, reason ?? 'does not work', check === 'database' ? STORE_HINT : HINT)
+        ? warn(name, reason ?? 'works only partly', hint)
+        : fail(name, reason ?? 'does not work', hint)
   return [main, ...(free?.finding ? [free.finding] : [])]
 }
 
