@@ -36,8 +36,9 @@ async function signIn(page: Page, credential: string): Promise<void> {
 
 describeWith('chromium', 'servers and tokens in the console, by keys alone', function () {
   this.timeout(180_000)
+  const clients = [{ name: 'fixed', ...hostileCommand({ fickle: 'start' }) }]
   const server = useConsole({
-    config: { mcp: { clients: [{ name: 'fixed', ...hostileCommand({ fickle: 'start' }) }] } },
+    files: { 'svc.config.yaml': JSON.stringify({ mcp: { clients } }) },
     env: {
       SVC_SECRETS_KEY: randomBytes(32).toString('base64'),
       SVC_API_KEY: KEY,

@@ -24,8 +24,9 @@ const heading = (page: Page, name: string) => page.getByRole('heading', { name, 
 
 describeWith('chromium', 'the pages of the console for administrators', function () {
   this.timeout(240_000)
+  const clients = [{ name: 'fixed', ...hostileCommand({ fickle: 'start' }) }]
   const server = useConsole({
-    config: { plugins: [ODD], mcp: { clients: [{ name: 'fixed', ...hostileCommand({ fickle: 'start' }) }] } },
+    files: { 'svc.config.yaml': JSON.stringify({ plugins: [ODD], mcp: { clients } }) },
     env: { SVC_SECRETS_KEY: randomBytes(32).toString('base64') },
   })
   const { at, open } = server

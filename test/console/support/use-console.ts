@@ -7,7 +7,7 @@ import { writeFlows } from './flows.ts'
 
 /** What the server of a file of tests has. */
 export interface ConsoleSetup extends Pick<ServiceOptions, 'args' | 'cwd' | 'env'> {
-  /** The content of `svc.config.json`. */
+  /** The content of `svc.config.json`. The server changes YAML files only: tests of changes write theirs with `files`. */
   readonly config?: object
   /** The texts of its workflows by name, {@link FLOWS} for instance. */
   readonly flows?: Readonly<Record<string, string>>
