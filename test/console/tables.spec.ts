@@ -1,3 +1,5 @@
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect } from 'chai'
 import type { Page } from 'playwright-core'
 import { describeWith } from '../support/needs.ts'
@@ -11,14 +13,17 @@ const teamOf = (name: string, formation: string) =>
 
 describeWith('chromium', 'tables of the console', function () {
   this.timeout(240_000)
-  const server = useConsole({
+  const server = useConsole(async (_ends, home) => ({
+    // the server lists the teams of its home and of its working folder, so they differ
+    cwd: tmpdir(),
+    args: ['--config', join(home, 'svc.config.json')],
     config: { providers: { local: {} } },
     files: {
       'teams/team-10.yaml': teamOf('team-10', 'sequential'),
       'teams/team-9.yaml': teamOf('team-9', 'parallel'),
       'teams/team-1.yaml': teamOf('team-1', 'sequential'),
     },
-  })
+  }))
   const { open } = server
   /** The teams of this test, in the order of the table. */
   const first = async (page: Page) => {

@@ -19,7 +19,6 @@ export interface ConsoleSetup extends Pick<ServiceOptions, 'args' | 'cwd' | 'env
 
 /** A server and a browser. Its properties are there when the tests run, not before. */
 export interface UsedConsole {
-  readonly service: Service
   readonly browser: Browser
   /** The address of the server. */
   readonly url: string
@@ -61,9 +60,6 @@ export function useConsole(setup: ConsoleSetup | SetupFunction = {}): UsedConsol
   }
   const at = (path: string) => `${running().service.url}/console/${path}`
   return {
-    get service() {
-      return running().service
-    },
     get browser() {
       return running().browser
     },
