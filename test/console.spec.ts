@@ -1,24 +1,18 @@
 import { expect } from 'chai'
-import type { Browser } from 'playwright-core'
-import { expectAccessible, openBrowser, openConsole } from './console/support/browser.ts'
+import { expectAccessible, openConsole } from './console/support/browser.ts'
+import { useConsole } from './console/support/use-console.ts'
 import { describeWith } from './support/needs.ts'
-import { startService } from './support/service.ts'
 
 // The rest is in test/console: npm run test:console
 describeWith('chromium', 'the console in a browser without internet', function () {
   this.timeout(60_000)
-  let browser: Browser
-  before(async () => {
-    browser = await openBrowser()
-  })
-  after(() => browser?.close())
+  const server = useConsole()
 
   it('chats, shows the tools as they run, keeps the conversation, and sends requests to its own server only', async () => {
-    await using service = await startService()
-    await using view = await openConsole(browser, service.url)
+    await using view = await openConsole(server.browser, server.url)
     const { page, problems } = view
     await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
-    expect(page.url()).to.equal(`${service.url}/console/overview`)
+    expect(page.url()).to.equal(`${server.url}/console/overview`)
     await page.getByText('Authentication is off').waitFor()
     await page.getByRole('link', { name: 'Playground' }).first().click()
     await page.getByLabel('Message', { exact: true }).fill('/tool calculate {"expression": "6*7"}\nHello **there**')

@@ -1,13 +1,11 @@
-import { mkdir, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
-import type { Browser } from 'playwright-core'
 import { describeWith } from '../support/needs.ts'
-import { newHome, post, type Service, startService } from '../support/service.ts'
+import { post } from '../support/service.ts'
 import { until } from '../support/wait.ts'
-import { expectAccessible, openBrowser, openConsole } from './support/browser.ts'
-import { writeFlows } from './support/flows.ts'
+import { expectAccessible } from './support/browser.ts'
+import { FLOWS } from './support/flows.ts'
+import { useConsole } from './support/use-console.ts'
 
 const KINDS = fileURLToPath(new URL('../support/manual-jobs.ts', import.meta.url))
 const TEAM = `name: pair
@@ -18,35 +16,21 @@ members:
   second: { role: Critic, goal: Judge, tools: [] }
 `
 
-async function configured(): Promise<string> {
-  const home = await newHome()
-  await writeFlows(home)
-  await mkdir(join(home, 'teams'))
-  await writeFile(join(home, 'teams', 'pair.yaml'), TEAM)
-  const models = { prices: { 'local/local-1': { input: 10_000, output: 10_000 } } }
-  await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [KINDS], providers: { local: {} }, models }))
-  return home
-}
-
 describeWith('chromium', 'schedules, jobs, dead letters and teams in the console', function () {
   this.timeout(240_000)
-  let browser: Browser
-  let home: string
-  let service: Service
-  before(async () => {
-    browser = await openBrowser()
-    home = await configured()
-    service = await startService({ home })
+  const server = useConsole({
+    flows: FLOWS,
+    files: { 'teams/pair.yaml': TEAM },
+    config: {
+      plugins: [KINDS],
+      providers: { local: {} },
+      models: { prices: { 'local/local-1': { input: 10_000, output: 10_000 } } },
+    },
   })
-  after(async () => {
-    await browser?.close()
-    await service?.stop()
-    await rm(home, { recursive: true, force: true })
-  })
-  const at = (path: string) => `${service.url}/console/${path}`
+  const { at, open } = server
 
   it('adds a schedule, previews its ticks, runs it now, and leads to its job', async () => {
-    await using view = await openConsole(browser, at('schedules'))
+    await using view = await open('schedules')
     const { page, problems } = view
     await page.getByRole('button', { name: 'New schedule' }).click()
     const dialog = page.getByRole('dialog', { name: 'New schedule' })
@@ -77,7 +61,7 @@ describeWith('chromium', 'schedules, jobs, dead letters and teams in the console
   })
 
   it('adds a job, follows it, cancels it, and keeps a failed one as a dead letter', async () => {
-    await using view = await openConsole(browser, at('jobs'))
+    await using view = await open('jobs')
     const { page, problems } = view
     const add = async (kind: string) => {
       await page.getByRole('button', { name: 'New job' }).click()
@@ -100,10 +84,10 @@ describeWith('chromium', 'schedules, jobs, dead letters and teams in the console
 
   it('shows failed runs as dead letters, retries one and drops all that match', async () => {
     const failing = async () =>
-      post(`${service.url}/api/v1/workflows/run`, { workflow: 'steps', input: { who: 'Ada', fails: true } })
+      post(`${server.url}/api/v1/workflows/run`, { workflow: 'steps', input: { who: 'Ada', fails: true } })
     await failing()
     await failing()
-    await using view = await openConsole(browser, at('dead-letters?workflow=steps'))
+    await using view = await open('dead-letters?workflow=steps')
     const { page, problems } = view
     await page.getByRole('link', { name: 'steps' }).nth(1).waitFor()
     await page.getByRole('link', { name: 'steps' }).first().click()
@@ -126,7 +110,7 @@ describeWith('chromium', 'schedules, jobs, dead letters and teams in the console
   })
 
   it('runs a team, and shows its members, rounds, messages and costs', async () => {
-    await using view = await openConsole(browser, at('teams'))
+    await using view = await open('teams')
     const { page, problems } = view
     await page.getByRole('button', { name: 'Run a team' }).click()
     const dialog = page.getByRole('dialog', { name: 'Run a team' })

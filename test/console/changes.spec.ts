@@ -1,15 +1,11 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { readLock } from '@svc/plugin-manager/set'
 import { expect } from 'chai'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { runSvc } from '../support/command.ts'
 import { describeWith } from '../support/needs.ts'
-import { type Registry, startRegistry } from '../support/registry.ts'
-import { newHome, type Service, startService } from '../support/service.ts'
-import { configureFew, TIDES, type Tides, tidesFile, tidesTarball } from '../support/tides.ts'
-import { openBrowser, openConsole } from './support/browser.ts'
+import { TIDES, type Tides, tidesFile, tidesTarball } from '../support/tides.ts'
+import { type Installable, openInstallable } from './support/installable.ts'
+import { useConsole } from './support/use-console.ts'
 
 const KEY = 'the-key-of-the-operator'
 const AUTH = { SVC_API_KEY: KEY, SVC_SERVER__AUTH__ENABLED: 'true' }
@@ -23,22 +19,11 @@ async function signIn(page: Page, credential: string): Promise<void> {
 
 describeWith('chromium', 'tokens in the console', function () {
   this.timeout(90_000)
-  let browser: Browser
-  let home: string
-  let service: Service
-  before(async () => {
-    browser = await openBrowser()
-    home = await newHome()
-    service = await startService({ home, env: AUTH })
-  })
-  after(async () => {
-    await browser?.close()
-    await service?.stop()
-    await rm(home, { recursive: true, force: true })
-  })
+  const server = useConsole({ env: AUTH })
+  const { open } = server
 
   it('are made and shown once, used, and revoked: the open page of the holder says so within 2 s', async () => {
-    await using admin = await openConsole(browser, `${service.url}/console/tokens`)
+    await using admin = await open('tokens')
     await signIn(admin.page, KEY)
     const { page } = admin
     await page.getByRole('button', { name: 'New token' }).click()
@@ -51,7 +36,7 @@ describeWith('chromium', 'tokens in the console', function () {
     expect(await page.content()).not.to.contain(token)
     expect(await page.evaluate('JSON.stringify([{ ...localStorage }, { ...sessionStorage }])')).not.to.contain(token)
 
-    await using visitor = await openConsole(browser, `${service.url}/console/tokens`)
+    await using visitor = await open('tokens')
     await signIn(visitor.page, token)
     await visitor.page.getByText('token:visitor').waitFor()
     // what the scope `read` does not allow is absent
@@ -76,7 +61,7 @@ describeWith('chromium', 'tokens in the console', function () {
   })
 
   it('are made and revoked by keys alone', async () => {
-    await using view = await openConsole(browser, `${service.url}/console/overview`)
+    await using view = await open('overview')
     const { page } = view
     await signIn(page, KEY)
     await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
@@ -109,45 +94,26 @@ describeWith('chromium', 'tokens in the console', function () {
 describeWith('bubblewrap', 'plugins in the console', function () {
   this.timeout(600_000)
   describeWith('chromium', 'in a browser', () => {
-    let browser: Browser
-    let folder: string
-    let home: string
-    let registry: Registry
-    let service: Service
-    before(async () => {
-      browser = await openBrowser()
-      folder = await mkdtemp(join(tmpdir(), 'svc-console-plugins-'))
-      home = join(folder, 'home')
-      registry = await startRegistry()
-      const npm = {
-        npm_config_registry: registry.url,
-        npm_config_cache: join(folder, 'cache'),
-        npm_config_userconfig: join(folder, 'npmrc'),
-        HOME: folder,
-      }
-      await configureFew(folder, { server: { auth: { enabled: false } } }, NEEDED)
-      service = await startService({ home, cwd: folder, env: npm, args: ['--config', join(folder, 'svc.config.json')] })
+    let plugins: Installable
+    const server = useConsole(async ends => {
+      plugins = await openInstallable(ends, NEEDED)
+      return plugins.setup
     })
-    after(async () => {
-      await browser?.close()
-      await service?.[Symbol.asyncDispose]()
-      await registry?.[Symbol.asyncDispose]()
-      await rm(folder, { recursive: true, force: true })
-    })
-    const installed = async () => (await readLock(home)).plugins.map(({ name, version }) => `${name} ${version}`)
+    const { at, open } = server
+    const installed = async () => (await readLock(server.home)).plugins.map(({ name, version }) => `${name} ${version}`)
     const choose = async (page: Page, tides: Tides) => {
       await page.getByLabel('From an archive on this machine').check()
       await page
         .getByLabel('Archive', { exact: false })
         .last()
-        .setInputFiles(await tidesFile(folder, tides))
+        .setInputFiles(await tidesFile(plugins.folder, tides))
       await page.getByRole('button', { name: 'Inspect' }).click()
     }
     const ended = (page: Page, word: string) =>
       page.locator('.bar').getByText(word, { exact: true }).waitFor({ timeout: 300_000 })
 
     it('are installed from an archive: what they may do is shown before, nothing runs without consent', async () => {
-      await using view = await openConsole(browser, `${service.url}/console/plugins`)
+      await using view = await open('plugins')
       const { page, problems } = view
       await page.getByRole('link', { name: 'Install', exact: true }).click()
       await choose(page, { version: '1.0.0', svc: { permissions: { network: ['tides.example'], env: ['TIDES_KEY'] } } })
@@ -168,7 +134,7 @@ describeWith('bubblewrap', 'plugins in the console', function () {
     })
 
     it('are updated with the difference of their permissions', async () => {
-      await using view = await openConsole(browser, `${service.url}/console/plugins?change=install`)
+      await using view = await open('plugins?change=install')
       const { page } = view
       await choose(page, { version: '1.1.0', svc: { permissions: { network: ['tides.example', 'moon.example'] } } })
       const plan = page.getByRole('region', { name: 'The plan' })
@@ -182,7 +148,7 @@ describeWith('bubblewrap', 'plugins in the console', function () {
     })
 
     it('are rolled back when the server cannot start with them, and the page says so', async () => {
-      await using view = await openConsole(browser, `${service.url}/console/plugins?change=install`)
+      await using view = await open('plugins?change=install')
       const { page } = view
       await choose(page, { version: '1.2.0', setup: "throw new Error('no tides today')" })
       const plan = page.getByRole('region', { name: 'The plan' })
@@ -194,25 +160,25 @@ describeWith('bubblewrap', 'plugins in the console', function () {
     })
 
     it('are refused with the reason, and uninstalled after a plan', async () => {
-      const { file, pkg } = await tidesTarball(folder, {
+      const { file, pkg } = await tidesTarball(plugins.folder, {
         version: '1.0.0',
         name: 'svc-plugin-store',
         svc: { kind: 'store', contributes: {} },
       })
-      await registry.publish(file, pkg)
-      await using view = await openConsole(browser, `${service.url}/console/plugins?change=install`)
+      await plugins.registry.publish(file, pkg)
+      await using view = await open('plugins?change=install')
       const { page } = view
       await page.getByLabel('Name of the package').fill('svc-plugin-store')
       await page.keyboard.press('Enter')
       await page.getByRole('alert').getByText('INVALID_VALUE').waitFor({ timeout: 300_000 })
-      await page.goto(`${service.url}/console/plugins?id=${TIDES}`)
+      await page.goto(at(`plugins?id=${TIDES}`))
       await page.getByRole('button', { name: 'Uninstall' }).click()
       const dialog = page.getByRole('dialog')
       await dialog.getByText('will be removed').waitFor({ timeout: 300_000 })
       await dialog.getByRole('button', { name: 'Uninstall' }).click()
       await ended(page, 'done')
       expect(await installed()).to.deep.equal([])
-      expect((await runSvc(['plugins', 'list', '--json'], { home, cwd: folder })).out).not.to.contain(TIDES)
+      expect((await runSvc(['plugins', 'list', '--json'], { home: server.home, cwd: plugins.folder })).out).not.to.contain(TIDES)
     })
   })
 })

@@ -1,11 +1,8 @@
-import { mkdir, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { expect } from 'chai'
-import type { Browser } from 'playwright-core'
 import { describeWith } from '../support/needs.ts'
-import { newHome, post, type Service, startService } from '../support/service.ts'
+import { post } from '../support/service.ts'
 import { type FakeUpstream, openUpstream } from '../support/upstream.ts'
-import { openBrowser, openConsole } from './support/browser.ts'
+import { useConsole } from './support/use-console.ts'
 
 const TEAM = `name: pair
 formation: sequential
@@ -29,44 +26,30 @@ interface TeamRun {
 
 describeWith('chromium', 'models, their costs and their failures in the console', function () {
   this.timeout(240_000)
-  let browser: Browser
-  let home: string
   let upstream: FakeUpstream
-  let service: Service
-  before(async () => {
-    browser = await openBrowser()
-    upstream = await openUpstream((_request, reply) => reply.json(500, { error: { message: 'down for repair' } }))
-    home = await newHome()
-    await mkdir(join(home, 'teams'))
-    await writeFile(join(home, 'teams', 'pair.yaml'), TEAM)
-    await writeFile(join(home, 'profiles.yaml'), 'profiles: { default: {}, small: { model: local-small } }\n')
+  const server = useConsole(async ends => {
+    upstream = ends.use(await openUpstream((_request, reply) => reply.json(500, { error: { message: 'down for repair' } })))
     const config = {
       chat: { policy: { attempts: 1, breaker_failures: 2, breaker_open_ms: 600_000 } },
       providers: { local: {}, down: { type: 'openai', base_url: `${upstream.url}/v1`, models: ['m'] } },
       models: { prices: { 'local/local-1': PRICE }, currency: 'EUR' },
       traces: { enabled: true },
     }
-    await writeFile(join(home, 'svc.config.json'), JSON.stringify(config))
-    service = await startService({ home })
+    const profiles = 'profiles: { default: {}, small: { model: local-small } }\n'
+    return { config, files: { 'teams/pair.yaml': TEAM, 'profiles.yaml': profiles } }
   })
-  after(async () => {
-    await browser?.close()
-    await service?.stop()
-    await upstream?.[Symbol.asyncDispose]()
-    await rm(home, { recursive: true, force: true })
-  })
-  const at = (path: string) => `${service.url}/console/${path}`
-  const read = async <T>(path: string) => (await fetch(`${service.url}${path}`)).json() as Promise<T>
+  const { at, open } = server
+  const read = async <T>(path: string) => (await fetch(`${server.url}${path}`)).json() as Promise<T>
 
   it('shows what a trace and each call of a model cost, and nothing for a model without a price', async () => {
     const chat = (id: string, model: string) =>
-      post(`${service.url}/api/v1/chat`, { message: 'What does it cost?', model }, { 'x-request-id': id })
+      post(`${server.url}/api/v1/chat`, { message: 'What does it cost?', model }, { 'x-request-id': id })
     await chat('priced', 'local-1')
     await chat('free', 'local-small')
     const { traces } = await read<{ traces: Trace[] }>('/api/v1/traces?request=priced')
     const [{ cost, trace_id: id }] = traces as [Trace]
     expect(cost).to.be.greaterThan(0)
-    await using view = await openConsole(browser, at('traces?request=priced'))
+    await using view = await open('traces?request=priced')
     const { page, problems } = view
     await page.locator('.list-item', { hasText: `cost ${money(cost)}` }).click()
     await page
@@ -88,7 +71,7 @@ describeWith('chromium', 'models, their costs and their failures in the console'
   })
 
   it('shows what a team and each of its members cost', async () => {
-    await using view = await openConsole(browser, at('teams'))
+    await using view = await open('teams')
     const { page, problems } = view
     await page.getByRole('button', { name: 'Run a team' }).click()
     await page.getByRole('dialog').getByLabel('Task').fill('Say hello')
@@ -112,7 +95,7 @@ describeWith('chromium', 'models, their costs and their failures in the console'
   })
 
   it('shows prices, and that a provider fails until its breaker is open', async () => {
-    await using view = await openConsole(browser, at('providers?id=local'))
+    await using view = await open('providers?id=local')
     const { page, problems } = view
     await page.getByRole('columnheader', { name: 'Price in / out, EUR' }).waitFor()
     const row = (model: RegExp) => page.getByRole('row', { name: model })
@@ -133,7 +116,7 @@ describeWith('chromium', 'models, their costs and their failures in the console'
   })
 
   it('chats with the chosen profile and mode', async () => {
-    await using view = await openConsole(browser, at('playground'))
+    await using view = await open('playground')
     const { page, problems } = view
     await page.getByLabel('Profile').selectOption('small')
     await page.getByLabel(/^Mode(?!l)/).selectOption('plan')

@@ -1,17 +1,15 @@
 import { randomBytes } from 'node:crypto'
-import { mkdir, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
-import { type FakeUpstream, openUpstream } from '@svc/testing'
+import { openUpstream } from '@svc/testing'
 import { expect } from 'chai'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { describeWith } from '../support/needs.ts'
-import { newHome, post, type Service, startService } from '../support/service.ts'
+import { post } from '../support/service.ts'
 import { until } from '../support/wait.ts'
 import { listenMcp } from './support/app-servers.ts'
-import { openBrowser, openConsole } from './support/browser.ts'
 import { ODD } from './support/odd-lines.ts'
+import { useConsole } from './support/use-console.ts'
 
 /** The name as readers see it: nothing hides in it, and nothing turns it around. */
 const NAME = /pay[\uFFFD ]?gnp\.exe/
@@ -105,49 +103,34 @@ const expectClear = async (page: Page, what: string, parts = 'body') =>
 
 describeWith('chromium', 'texts of models and strangers in the console', function () {
   this.timeout(120_000)
-  let browser: Browser
-  let home: string
-  let service: Service
-  let model: FakeUpstream
-  let mcp: Awaited<ReturnType<typeof openOddServer>>
-  let conversation: string
-  before(async () => {
-    browser = await openBrowser()
-    model = await openModel()
-    mcp = await openOddServer()
-    home = await newHome()
-    await mkdir(join(home, 'workflows'))
-    await writeFile(join(home, 'workflows', 'asks.yaml'), ASKS)
+  const server = useConsole(async ends => {
+    const model = ends.use(await openModel())
+    const mcp = await openOddServer()
+    ends.defer(() => mcp.close())
     const odd = { type: 'openai', preset: 'compatible', base_url: `${model.url}/v1`, models: ['m', `model ${ODD}`] }
-    await writeFile(
-      join(home, 'svc.config.json'),
-      JSON.stringify({
+    return {
+      files: { 'workflows/asks.yaml': ASKS },
+      config: {
         plugins: [PLUGIN],
         providers: { odd },
         traces: { enabled: true },
         mcp: { clients: [{ name: 'odd', url: mcp.url, effects: ['read'] }] },
-      })
-    )
-    service = await startService({
-      home,
+      },
       env: { SVC_SECRETS_KEY: randomBytes(32).toString('base64') },
-    })
-    await post(`${service.url}/api/v1/workflows/run`, { workflow: 'asks', input: { what: ODD } })
-    const { body } = await post(`${service.url}/api/v1/chat`, { message: `What of ${ODD}?`, provider: 'odd', model: 'm' })
-    conversation = String(body.conversation_id)
+    }
   })
-  after(async () => {
-    await browser?.close()
-    await service?.stop()
-    await model?.[Symbol.asyncDispose]()
-    await mcp?.close()
-    await rm(home, { recursive: true, force: true })
+  const { at, open } = server
+  let conversation: string
+  before(async () => {
+    await post(`${server.url}/api/v1/workflows/run`, { workflow: 'asks', input: { what: ODD } })
+    const { body } = await post(`${server.url}/api/v1/chat`, { message: `What of ${ODD}?`, provider: 'odd', model: 'm' })
+    conversation = String(body.conversation_id)
   })
 
   it('have a sign for each hidden character in lists, titles, tools, questions and the log', async () => {
-    await using view = await openConsole(browser, `${service.url}/console/conversations?id=${conversation}`)
+    await using view = await open(`conversations?id=${conversation}`)
     const { page, problems } = view
-    const go = (path: string) => page.goto(`${service.url}/console/${path}`)
+    const go = (path: string) => page.goto(at(path))
     await page.locator('h2', { hasText: NAME }).waitFor()
     await page.locator('.list-name', { hasText: NAME }).waitFor()
     await page.locator('.tool summary').waitFor()
@@ -174,7 +157,7 @@ describeWith('chromium', 'texts of models and strangers in the console', functio
   })
 
   it('have a sign for each hidden character on every page that prints names from outside', async () => {
-    const { url } = service
+    const { url } = server
     for (const [path, body] of GIVEN) {
       const { status } = await post(`${url}/api/v1/${path}`, body)
       expect(status, path).to.be.below(300)
@@ -183,7 +166,7 @@ describeWith('chromium', 'texts of models and strangers in the console', functio
       () => fetch(`${url}/api/v1/tools/odd__find`),
       ({ status }) => status === 200
     )
-    await using view = await openConsole(browser, `${url}/console/overview`)
+    await using view = await open('overview')
     const { page, problems } = view
     for (const [path, shows] of ODD_PAGES) {
       await page.goto(`${url}/console/${path}`)
@@ -203,7 +186,7 @@ describeWith('chromium', 'texts of models and strangers in the console', functio
   })
 
   it('lead nowhere but to addresses of the web, whose host they name', async () => {
-    await using view = await openConsole(browser, `${service.url}/console/conversations?id=${conversation}`)
+    await using view = await open(`conversations?id=${conversation}`)
     const { page, context, problems } = view
     const text = page.locator('.message-assistant .markdown').last()
     await text.getByText('mail').waitFor()

@@ -1,35 +1,20 @@
-import { rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
-import type { Browser } from 'playwright-core'
 import { openCuttingProxy } from '../client/support/cutting-proxy.ts'
 import { describeWith } from '../support/needs.ts'
-import { newHome, post, type Service, startService } from '../support/service.ts'
+import { post } from '../support/service.ts'
 import { until } from '../support/wait.ts'
-import { openBrowser, openConsole } from './support/browser.ts'
+import { openConsole } from './support/browser.ts'
 import { byKeyboard } from './support/keyboard.ts'
+import { useConsole } from './support/use-console.ts'
 
 const ASKS = fileURLToPath(new URL('../support/asks.ts', import.meta.url))
 const WHOLE = 'one two three four five six seven eight nine ten eleven twelve'
 
 describeWith('chromium', 'chats of the console, by keys alone', function () {
   this.timeout(120_000)
-  let browser: Browser
-  let home: string
-  let service: Service
-  before(async () => {
-    browser = await openBrowser()
-    home = await newHome()
-    await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [ASKS] }))
-    service = await startService({ home })
-  })
-  after(async () => {
-    await browser?.close()
-    await service?.stop()
-    await rm(home, { recursive: true, force: true })
-  })
-  const open = (path: string, url = service.url) => openConsole(browser, `${url}/console/${path}`)
+  const server = useConsole({ config: { plugins: [ASKS] } })
+  const { open } = server
 
   it('a first message is sent, and a tool that asks is allowed and denied', async () => {
     await using view = await open('overview')
@@ -55,8 +40,8 @@ describeWith('chromium', 'chats of the console, by keys alone', function () {
   })
 
   it('a reply over a broken connection goes on', async () => {
-    await using proxy = await openCuttingProxy(service.url, 4)
-    await using view = await open('playground', proxy.url)
+    await using proxy = await openCuttingProxy(server.url, 4)
+    await using view = await openConsole(server.browser, `${proxy.url}/console/playground`)
     const keys = await byKeyboard(view.page)
     await keys.press('/')
     await keys.type('/pace 60')
@@ -70,9 +55,9 @@ describeWith('chromium', 'chats of the console, by keys alone', function () {
   })
 
   it('a conversation is found, a message of it is edited, and it is forked', async () => {
-    const { body } = await post(`${service.url}/api/v1/chat`, { message: 'The zebra crosses the road' })
+    const { body } = await post(`${server.url}/api/v1/chat`, { message: 'The zebra crosses the road' })
     const id = String(body.conversation_id)
-    await post(`${service.url}/api/v1/chat`, { message: 'The wrong question', conversation_id: id })
+    await post(`${server.url}/api/v1/chat`, { message: 'The wrong question', conversation_id: id })
     await using view = await open('overview')
     const { page, problems } = view
     const keys = await byKeyboard(page)

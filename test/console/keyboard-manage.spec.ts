@@ -1,16 +1,13 @@
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { expect } from 'chai'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { hostileCommand } from '../support/hostile.ts'
 import { describeWith } from '../support/needs.ts'
-import { newHome, type Service, startService } from '../support/service.ts'
-import { configureFew, tidesFile } from '../support/tides.ts'
+import { tidesFile } from '../support/tides.ts'
 import { until } from '../support/wait.ts'
-import { openBrowser, openConsole } from './support/browser.ts'
+import { type Installable, openInstallable } from './support/installable.ts'
 import { byKeyboard } from './support/keyboard.ts'
+import { useConsole } from './support/use-console.ts'
 
 const KEY = 'the-key-of-the-operator'
 const LONG = { timeout: 60_000 }
@@ -39,27 +36,16 @@ async function signIn(page: Page, credential: string): Promise<void> {
 
 describeWith('chromium', 'servers and tokens in the console, by keys alone', function () {
   this.timeout(180_000)
-  let browser: Browser
-  let home: string
-  let service: Service
-  before(async () => {
-    browser = await openBrowser()
-    home = await newHome()
-    const clients = [{ name: 'fixed', ...hostileCommand({ fickle: 'start' }) }]
-    await writeFile(join(home, 'svc.config.yaml'), JSON.stringify({ mcp: { clients } }))
-    const env = {
+  const clients = [{ name: 'fixed', ...hostileCommand({ fickle: 'start' }) }]
+  const server = useConsole({
+    files: { 'svc.config.yaml': JSON.stringify({ mcp: { clients } }) },
+    env: {
       SVC_SECRETS_KEY: randomBytes(32).toString('base64'),
       SVC_API_KEY: KEY,
       SVC_SERVER__AUTH__ENABLED: 'true',
-    }
-    service = await startService({ home, env })
+    },
   })
-  after(async () => {
-    await browser?.close()
-    await service?.stop()
-    await rm(home, { recursive: true, force: true })
-  })
-  const open = (path: string) => openConsole(browser, `${service.url}/console/${path}`)
+  const { open } = server
 
   it('a token is made, used and revoked, and the open page of its holder says so', async () => {
     await using admin = await open('overview')
@@ -103,11 +89,11 @@ describeWith('chromium', 'servers and tokens in the console, by keys alone', fun
   })
 
   it('the changed words of an MCP tool are read and approved, and the server is reloaded', async () => {
-    const server = async () => {
-      const answer = await fetch(`${service.url}/api/v1/mcp/servers/fixed`, { headers: { 'x-api-key': KEY } })
+    const mcpServer = async () => {
+      const answer = await fetch(`${server.url}/api/v1/mcp/servers/fixed`, { headers: { 'x-api-key': KEY } })
       return (await answer.json()) as { state: string; changed: string[] }
     }
-    await until(server, ({ state }) => state === 'connected')
+    await until(mcpServer, ({ state }) => state === 'connected')
     await using view = await open('overview')
     const { page, problems } = view
     const keys = await byKeyboard(page)
@@ -116,12 +102,12 @@ describeWith('chromium', 'servers and tokens in the console, by keys alone', fun
     await keys.activate(/^fixed/)
     await keys.activate('Disable')
     await keys.activate('Enable')
-    await until(server, ({ changed }) => changed.includes('echo'))
+    await until(mcpServer, ({ changed }) => changed.includes('echo'))
     await keys.activate('See the changes')
     await keys.see(page.getByRole('region', { name: 'Changes of echo' }))
     await keys.activate('Approve')
     await keys.see(page.getByText('Nothing has changed since it was approved'))
-    expect((await server()).changed).to.deep.equal([])
+    expect((await mcpServer()).changed).to.deep.equal([])
     await keys.go('n', 'Configuration')
     await keys.activate('Reload')
     await page.getByText('New workers serve.').waitFor(LONG)
@@ -135,26 +121,15 @@ describeWith('chromium', 'servers and tokens in the console, by keys alone', fun
 describeWith('bubblewrap', 'plugins in the console, by keys alone', function () {
   this.timeout(600_000)
   describeWith('chromium', 'in a browser', () => {
-    let browser: Browser
-    let folder: string
-    let service: Service
-    before(async () => {
-      browser = await openBrowser()
-      folder = await mkdtemp(join(tmpdir(), 'svc-console-keys-'))
-      const env = { npm_config_cache: join(folder, 'cache'), npm_config_userconfig: join(folder, 'npmrc'), HOME: folder }
-      await configureFew(folder, { server: { auth: { enabled: false } } }, NEEDED)
-      const args = ['--config', join(folder, 'svc.config.json')]
-      service = await startService({ home: join(folder, 'home'), cwd: folder, env, args })
-    })
-    after(async () => {
-      await browser?.close()
-      await service?.[Symbol.asyncDispose]()
-      await rm(folder, { recursive: true, force: true })
+    let plugins: Installable
+    const { open } = useConsole(async ends => {
+      plugins = await openInstallable(ends, NEEDED)
+      return plugins.setup
     })
 
     it('one is installed from an archive after consent, and its page is there without a reload', async () => {
-      const archive = await tidesFile(folder, PLUGIN)
-      await using view = await openConsole(browser, `${service.url}/console/overview`)
+      const archive = await tidesFile(plugins.folder, PLUGIN)
+      await using view = await open('overview')
       const { page, problems } = view
       const keys = await byKeyboard(page)
       await keys.go('x', 'Plugins')

@@ -1,43 +1,29 @@
-import { readFile, rm } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import type { Browser } from 'playwright-core'
 import { describeWith } from '../support/needs.ts'
-import { newHome, post, type Service, startService } from '../support/service.ts'
+import { post } from '../support/service.ts'
 import { workersOf } from '../support/two-workers.ts'
 import { until } from '../support/wait.ts'
-import { openBrowser, openConsole } from './support/browser.ts'
 import { FLOWS, writeFlows } from './support/flows.ts'
 import { byKeyboard } from './support/keyboard.ts'
+import { useConsole } from './support/use-console.ts'
 
 const RUNS = '/api/v1/workflows'
 
 describeWith('chromium', 'workflows and runs in the console, by keys alone', function () {
   this.timeout(120_000)
-  let browser: Browser
-  let home: string
-  let service: Service
-  before(async () => {
-    browser = await openBrowser()
-    home = await newHome()
-    await writeFlows(home)
-    service = await startService({ home })
-  })
-  after(async () => {
-    await browser?.close()
-    await service?.stop()
-    await rm(home, { recursive: true, force: true })
-  })
-  const open = (path: string) => openConsole(browser, `${service.url}/console/${path}`)
+  const server = useConsole({ flows: FLOWS })
+  const { open } = server
   const begin = async (workflow: string, input: object = {}) =>
-    String((await post(`${service.url}${RUNS}/run`, { workflow, input })).body.workflow_id)
+    String((await post(`${server.url}${RUNS}/run`, { workflow, input })).body.workflow_id)
   const statusOf = async (id: string) =>
-    String(((await (await fetch(`${service.url}${RUNS}/${id}/status`)).json()) as { status: string }).status)
+    String(((await (await fetch(`${server.url}${RUNS}/${id}/status`)).json()) as { status: string }).status)
 
   it('a run is answered from the inbox, while its worker is killed and its page is open', async () => {
     const id = await begin('ask')
     await until(
-      async () => (await fetch(`${service.url}${RUNS}/questions`)).text(),
+      async () => (await fetch(`${server.url}${RUNS}/questions`)).text(),
       text => text.includes(id)
     )
     await using run = await open(`runs?id=${id}`)
@@ -48,7 +34,7 @@ describeWith('chromium', 'workflows and runs in the console, by keys alone', fun
     await keys.go('i', 'Inbox')
     await keys.activate(/May the release go out/)
     await keys.see(page.getByRole('group', { name: 'Question of may' }))
-    for (const pid of await workersOf(home)) process.kill(pid, 'SIGKILL')
+    for (const pid of await workersOf(server.home)) process.kill(pid, 'SIGKILL')
     await until(
       () => statusOf(id).catch(() => 'away'),
       status => status === 'running'
@@ -72,7 +58,7 @@ describeWith('chromium', 'workflows and runs in the console, by keys alone', fun
     await keys.see(page.locator('.node', { hasText: 'broken' }).first())
     await keys.activate(/^broken, transform/)
     await keys.see(page.getByRole('region', { name: 'The selected step' }).locator('.badge-bad'))
-    await writeFlows(home, { steps: FLOWS.steps.replace('${{ input.none.such }}', 'corrected') })
+    await writeFlows(server.home, { steps: FLOWS.steps.replace('${{ input.none.such }}', 'corrected') })
     await keys.activate('Retry from here')
     await keys.see(page.getByRole('dialog', { name: 'Retry from broken' }))
     await keys.tabTo(/^Use the current definition/)
@@ -80,14 +66,14 @@ describeWith('chromium', 'workflows and runs in the console, by keys alone', fun
     await keys.activate('Start')
     await keys.see(page.locator('.bar').getByText('completed'))
     expect(page.url()).not.to.contain(failed)
-    await writeFlows(home, { steps: FLOWS.steps })
+    await writeFlows(server.home, { steps: FLOWS.steps })
     await keys.end()
     expect(problems).to.deep.equal([])
   })
 
   it('a text with a problem is marked, not saved, and saved when it is corrected', async () => {
-    const file = join(home, 'workflows', 'edited.yaml')
-    await writeFlows(home, { edited: 'name: edited\nnodes:\n  one: { type: transform, value: 1 }\n' })
+    const file = join(server.home, 'workflows', 'edited.yaml')
+    await writeFlows(server.home, { edited: 'name: edited\nnodes:\n  one: { type: transform, value: 1 }\n' })
     await using view = await open('overview')
     const { page, problems } = view
     const keys = await byKeyboard(page)

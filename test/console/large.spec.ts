@@ -1,13 +1,11 @@
-import { rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { describeWith } from '../support/needs.ts'
-import { newHome, post, type Service, startService } from '../support/service.ts'
+import { post } from '../support/service.ts'
 import { until } from '../support/wait.ts'
-import { expectAccessible, openBrowser, openConsole } from './support/browser.ts'
-import { writeFlows } from './support/flows.ts'
+import { expectAccessible } from './support/browser.ts'
+import { useConsole } from './support/use-console.ts'
 
 const LARGE = fileURLToPath(new URL('support/large-data.ts', import.meta.url))
 const [STEPS, SPANS, MESSAGES] = [20_000, 10_000, 2_000]
@@ -17,24 +15,9 @@ const DO = 'do: { type: transform, value: "${{ item > 0 ? item : input.none.such
 
 describeWith('chromium', 'large records in the console', function () {
   this.timeout(180_000)
-  let browser: Browser
-  let home: string
-  let service: Service
-  before(async () => {
-    browser = await openBrowser()
-    home = await newHome()
-    await writeFlows(home, {
-      many: `name: many\ninputs: { type: object, properties: { items: { type: array } } }\nnodes:\n  each: { type: map, over: input.items, ${DO} }\n`,
-    })
-    await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [LARGE], traces: { enabled: true } }))
-    service = await startService({ home })
-  })
-  after(async () => {
-    await browser?.close()
-    await service?.stop()
-    await rm(home, { recursive: true, force: true })
-  })
-  const at = (path: string) => `${service.url}/console/${path}`
+  const many = `name: many\ninputs: { type: object, properties: { items: { type: array } } }\nnodes:\n  each: { type: map, over: input.items, ${DO} }\n`
+  const server = useConsole({ flows: { many }, config: { plugins: [LARGE], traces: { enabled: true } } })
+  const { at, open } = server
 
   /** Scrolls a box through all of its height, a window at a time where it is short; the longest task of the page. */
   const scrolled = (page: Page, selector: string) =>
@@ -51,14 +34,14 @@ describeWith('chromium', 'large records in the console', function () {
     })()`)
 
   it('20,000 steps of a run open, scroll, and are filtered', async () => {
-    const { body } = await post(`${service.url}/api/v1/workflows/run`, { workflow: 'many', input: { items: [1, 0] } })
+    const { body } = await post(`${server.url}/api/v1/workflows/run`, { workflow: 'many', input: { items: [1, 0] } })
     const small = String(body.workflow_id)
     await until(
-      async () => (await fetch(`${service.url}/api/v1/workflows/${small}/status`)).json() as Promise<{ status: string }>,
+      async () => (await fetch(`${server.url}/api/v1/workflows/${small}/status`)).json() as Promise<{ status: string }>,
       ({ status }) => status !== 'running'
     )
-    const id = String((await post(`${service.url}/large/run/${small}/${STEPS}`, {})).body.id)
-    await using view = await openConsole(browser, at(`runs?id=${id}`))
+    const id = String((await post(`${server.url}/large/run/${small}/${STEPS}`, {})).body.id)
+    await using view = await open(`runs?id=${id}`)
     const { page, problems } = view
     const steps = page.getByRole('region', { name: 'Steps of the run' })
     await steps.getByRole('row').nth(5).waitFor()
@@ -81,8 +64,8 @@ describeWith('chromium', 'large records in the console', function () {
   })
 
   it('10,000 spans of a trace open, scroll, and are found by their name and by their address', async () => {
-    const { body } = await post(`${service.url}/large/trace/${SPANS}`, {})
-    await using view = await openConsole(browser, at(`traces?id=${String(body.trace)}`))
+    const { body } = await post(`${server.url}/large/trace/${SPANS}`, {})
+    await using view = await open(`traces?id=${String(body.trace)}`)
     const { page, problems } = view
     const spans = page.getByRole('listbox', { name: 'Spans' })
     await spans.getByText('a large request', { exact: true }).waitFor()
@@ -117,12 +100,12 @@ describeWith('chromium', 'large records in the console', function () {
       { role: 'user', content: `question ${i}` },
       { role: 'assistant', content: `answer **${i}**` },
     ]).flat()
-    const { body } = await post(`${service.url}/api/v1/conversations/import`, {
+    const { body } = await post(`${server.url}/api/v1/conversations/import`, {
       format: 'chat_completions',
       content: JSON.stringify({ messages }),
     })
     const [{ conversation_id: id }] = body.conversations as [{ conversation_id: string }]
-    await using view = await openConsole(browser, at(`playground?conversation=${id}`))
+    await using view = await open(`playground?conversation=${id}`)
     const { page, problems } = view
     const chat = page.getByRole('log', { name: 'Chat' })
     await chat.getByText(`question ${MESSAGES / 2 - 1}`, { exact: true }).waitFor()
@@ -153,8 +136,8 @@ describeWith('chromium', 'large records in the console', function () {
   })
 
   it('says that it loads, and shows the data of before while the server does not answer', async () => {
-    await post(`${service.url}/api/v1/chat`, { message: 'Stale' })
-    await using view = await openConsole(browser, at('overview'))
+    await post(`${server.url}/api/v1/chat`, { message: 'Stale' })
+    await using view = await open('overview')
     const { page } = view
     const held = Promise.withResolvers<void>()
     await page.route('**/api/v1/conversations?**', async route => {
@@ -174,7 +157,7 @@ describeWith('chromium', 'large records in the console', function () {
     await page.route('**/api/v1/conversations?**', route =>
       route.fulfill({ status: 500, contentType: 'application/json', body: '{"error":"broken","error_code":"INTERNAL_ERROR"}' })
     )
-    await post(`${service.url}/api/v1/chat`, { message: 'Another' })
+    await post(`${server.url}/api/v1/chat`, { message: 'Another' })
     await page.getByText(/This is what the server said/).waitFor()
     await page.getByRole('alert').getByText('INTERNAL_ERROR').waitFor()
     await page.locator('.list-item').first().waitFor()

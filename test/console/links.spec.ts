@@ -1,31 +1,17 @@
-import { rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { expect } from 'chai'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { describeWith } from '../support/needs.ts'
-import { newHome, post, type Service, startService } from '../support/service.ts'
+import { post } from '../support/service.ts'
 import { until } from '../support/wait.ts'
-import { openBrowser, openConsole } from './support/browser.ts'
+import { useConsole } from './support/use-console.ts'
 
 describeWith('chromium', 'links between the pages of the console', function () {
   this.timeout(240_000)
-  let browser: Browser
-  let home: string
-  let service: Service
-  before(async () => {
-    browser = await openBrowser()
-    home = await newHome()
-    const config = { providers: { local: {} }, traces: { enabled: true }, log: { level: 'debug' } }
-    await writeFile(join(home, 'svc.config.json'), JSON.stringify(config))
-    service = await startService({ home })
+  const server = useConsole({
+    config: { providers: { local: {} }, traces: { enabled: true }, log: { level: 'debug' } },
   })
-  after(async () => {
-    await browser?.close()
-    await service?.stop()
-    await rm(home, { recursive: true, force: true })
-  })
-  const at = (path: string) => `${service.url}/console/${path}`
-  const chat = (message: string, request: string) => post(`${service.url}/api/v1/chat`, { message }, { 'x-request-id': request })
+  const { at, open } = server
+  const chat = (message: string, request: string) => post(`${server.url}/api/v1/chat`, { message }, { 'x-request-id': request })
   const logOf = async (page: Page, request?: string) => {
     await page.getByRole('heading', { name: 'Logs and events', level: 1 }).waitFor()
     const shown = new URL(page.url()).searchParams.get('request')
@@ -36,7 +22,7 @@ describeWith('chromium', 'links between the pages of the console', function () {
 
   it('lead from a trace to the log of its request, and back', async () => {
     await chat('Hello', 'linked-1')
-    await using view = await openConsole(browser, at('traces?request=linked-1'))
+    await using view = await open('traces?request=linked-1')
     const { page } = view
     await page.locator('.list-item').click()
     await page.getByRole('link', { name: 'Log', exact: true }).click()
@@ -48,14 +34,14 @@ describeWith('chromium', 'links between the pages of the console', function () {
   })
 
   it('lead from a reply and from an error to the log of their request', async () => {
-    await using view = await openConsole(browser, at('playground'))
+    await using view = await open('playground')
     const { page } = view
     await page.getByLabel('Message', { exact: true }).fill('Hello')
     await page.keyboard.press('Enter')
     await page.getByRole('link', { name: 'log', exact: true }).click()
     const request = await logOf(page)
     const lines = async () =>
-      ((await (await fetch(`${service.url}/api/v1/logs?request_id=${request}`)).json()) as { lines: object[] }).lines
+      ((await (await fetch(`${server.url}/api/v1/logs?request_id=${request}`)).json()) as { lines: object[] }).lines
     expect(await lines()).not.to.deep.equal([])
     await page.goto(at('providers?id=nowhere'))
     const failure = page.getByRole('alert')
@@ -66,7 +52,7 @@ describeWith('chromium', 'links between the pages of the console', function () {
   })
 
   it('lead from an event to all events and lines of its request', async () => {
-    await using view = await openConsole(browser, at('logs?tab=events'))
+    await using view = await open('logs?tab=events')
     const { page } = view
     await page.getByRole('region', { name: 'Events, newest first' }).or(page.getByText('Nothing has happened')).first().waitFor()
     await chat('Hello', 'linked-2')
@@ -84,7 +70,7 @@ describeWith('chromium', 'links between the pages of the console', function () {
 
   it('open a line of the log again, far from its end', async () => {
     await chat('Hello', 'linked-4')
-    await using view = await openConsole(browser, at('logs?request=linked-4'))
+    await using view = await open('logs?request=linked-4')
     const { page, problems } = view
     await page.locator('.log-line').first().getByRole('button').click()
     const fields = page.getByRole('region', { name: 'Fields of the line' })
@@ -106,7 +92,7 @@ describeWith('chromium', 'links between the pages of the console', function () {
   })
 
   it('open an event again that came before the page was loaded', async () => {
-    await using view = await openConsole(browser, at('logs?tab=events'))
+    await using view = await open('logs?tab=events')
     const { page, problems, context } = view
     await page.getByRole('heading', { name: 'Logs and events', level: 1 }).waitFor()
     await chat('Hello', 'linked-5')

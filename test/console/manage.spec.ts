@@ -1,18 +1,17 @@
 import { randomBytes } from 'node:crypto'
-import { rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { runSvc } from '../support/command.ts'
 import { hostileCommand } from '../support/hostile.ts'
 import { describeWith } from '../support/needs.ts'
-import { newHome, post, type Service, startService } from '../support/service.ts'
+import { post } from '../support/service.ts'
 import { until } from '../support/wait.ts'
-import { expectAccessible, openBrowser, openConsole } from './support/browser.ts'
+import { expectAccessible } from './support/browser.ts'
 import { HOSTILE } from './support/odd-tools.ts'
+import { useConsole } from './support/use-console.ts'
 
 /** Until new workers serve. */
 const RELOAD = { timeout: 60_000 }
@@ -25,26 +24,16 @@ const heading = (page: Page, name: string) => page.getByRole('heading', { name, 
 
 describeWith('chromium', 'the pages of the console for administrators', function () {
   this.timeout(240_000)
-  let browser: Browser
-  let home: string
-  let service: Service
-  before(async () => {
-    browser = await openBrowser()
-    home = await newHome()
-    const clients = [{ name: 'fixed', ...hostileCommand({ fickle: 'start' }) }]
-    await writeFile(join(home, 'svc.config.yaml'), JSON.stringify({ plugins: [ODD], mcp: { clients } }))
-    service = await startService({ home, env: { SVC_SECRETS_KEY: randomBytes(32).toString('base64') } })
+  const clients = [{ name: 'fixed', ...hostileCommand({ fickle: 'start' }) }]
+  const server = useConsole({
+    files: { 'svc.config.yaml': JSON.stringify({ plugins: [ODD], mcp: { clients } }) },
+    env: { SVC_SECRETS_KEY: randomBytes(32).toString('base64') },
   })
-  after(async () => {
-    await browser?.close()
-    await service?.stop()
-    await rm(home, { recursive: true, force: true })
-  })
-  const at = (path: string) => `${service.url}/console/${path}`
+  const { at, open } = server
 
   describe('tools', () => {
     it('are called with a form over nested schemas, and with JSON beside it; each shows what the other says', async () => {
-      await using view = await openConsole(browser, at('tools?q=order'))
+      await using view = await open('tools?q=order')
       const { page, problems } = view
       await heading(page, 'Tools')
       await page.getByRole('link', { name: /^order/ }).click()
@@ -76,7 +65,7 @@ describeWith('chromium', 'the pages of the console for administrators', function
     })
 
     it('are checked by the server, whose answer is shown, and by the form before', async () => {
-      await using view = await openConsole(browser, at('tools?id=order'))
+      await using view = await open('tools?id=order')
       const { page } = view
       await page.getByLabel('Arguments as JSON').fill('{ "who": { "name": "x" }, "lines": [] }')
       await page.locator('.problem').first().waitFor()
@@ -88,7 +77,7 @@ describeWith('chromium', 'the pages of the console for administrators', function
     })
 
     it('have forms for schemas that refer to themselves, and none of their texts is more than text', async () => {
-      await using view = await openConsole(browser, at('tools?id=tree'))
+      await using view = await open('tools?id=tree')
       const { page, problems } = view
       await page.getByLabel('Arguments as JSON').fill('{ "root": { "name": "a", "parts": [{ "name": "b", "parts": [] }] } }')
       await page.getByRole('button', { name: 'Call the tool' }).click()
@@ -113,15 +102,15 @@ describeWith('chromium', 'the pages of the console for administrators', function
 
   describe('MCP servers', () => {
     it('show what changed beside what was approved, and use it after the approval', async () => {
-      await using view = await openConsole(browser, at('mcp?id=fixed'))
+      await using view = await open('mcp?id=fixed')
       const { page, problems } = view
-      const server = () => read(`${service.url}/api/v1/mcp/servers/fixed`)
-      await until(server, ({ state }) => state === 'connected' || state === 'degraded')
+      const mcpServer = () => read(`${server.url}/api/v1/mcp/servers/fixed`)
+      await until(mcpServer, ({ state }) => state === 'connected' || state === 'degraded')
       // each of its processes describes a tool otherwise; a reload of the server before has started another, too
-      if (((await server()).changed as string[]).length === 0) {
+      if (((await mcpServer()).changed as string[]).length === 0) {
         await page.getByRole('button', { name: 'Disable' }).click()
         await page.getByRole('button', { name: 'Enable', exact: true }).click()
-        await until(server, ({ changed }) => (changed as string[]).includes('echo'))
+        await until(mcpServer, ({ changed }) => (changed as string[]).includes('echo'))
       }
       await page.getByRole('link', { name: 'See the changes' }).click()
       const changes = page.getByRole('region', { name: 'Changes of echo' })
@@ -131,12 +120,12 @@ describeWith('chromium', 'the pages of the console for administrators', function
       expect(await after.locator('ins').count()).to.be.greaterThan(0)
       await changes.getByRole('button', { name: 'Approve' }).click()
       await page.getByText('Nothing has changed since it was approved').waitFor()
-      expect(((await server()).changed as string[]).length).to.equal(0)
+      expect(((await mcpServer()).changed as string[]).length).to.equal(0)
       expect(problems).to.deep.equal([])
     })
 
     it('are tested step by step, and show their log', async () => {
-      await using view = await openConsole(browser, at('mcp?id=fixed&tab=test'))
+      await using view = await open('mcp?id=fixed&tab=test')
       const { page } = view
       await page.getByRole('button', { name: 'Test the connection' }).click()
       await page.getByText('List the tools').waitFor()
@@ -146,7 +135,7 @@ describeWith('chromium', 'the pages of the console for administrators', function
     })
 
     it('are added with a dialog, which says what the server refuses, and removed', async () => {
-      await using view = await openConsole(browser, at('mcp'))
+      await using view = await open('mcp')
       const { page } = view
       await page.getByRole('button', { name: 'Add a server' }).click()
       await page.getByRole('textbox', { name: /^Name/ }).fill('bad name')
@@ -166,7 +155,7 @@ describeWith('chromium', 'the pages of the console for administrators', function
   })
 
   it('shows models, breakers and prices of a provider, and tests it', async () => {
-    await using view = await openConsole(browser, at('providers?id=local'))
+    await using view = await open('providers?id=local')
     const { page, problems } = view
     await page.getByRole('rowheader', { name: /local-small/ }).waitFor()
     await page.getByRole('button', { name: 'Send a short message' }).click()
@@ -179,12 +168,12 @@ describeWith('chromium', 'the pages of the console for administrators', function
   })
 
   it('adds up usage as the API does, as rows and as a chart that is loaded when it is first used', async () => {
-    await post(`${service.url}/api/v1/chat`, { message: 'Count me' })
-    await using view = await openConsole(browser, at('usage?by=model&range=1h'))
+    await post(`${server.url}/api/v1/chat`, { message: 'Count me' })
+    await using view = await open('usage?by=model&range=1h')
     const { page, problems } = view
     const table = page.getByRole('region', { name: 'Usage' })
     await table.getByRole('row').nth(2).waitFor()
-    const { total } = (await read(`${service.url}/api/v1/usage?by=model`)) as { total: { input_tokens: number } }
+    const { total } = (await read(`${server.url}/api/v1/usage?by=model`)) as { total: { input_tokens: number } }
     const shown = await table
       .getByRole('row', { name: /^total/ })
       .getByRole('cell')
@@ -200,7 +189,7 @@ describeWith('chromium', 'the pages of the console for administrators', function
   })
 
   it('names the source of each key, checks a draft with the plugins, saves it, and loads it with a reload', async () => {
-    await using view = await openConsole(browser, at('configuration?q=body_limit&id=server.body_limit'))
+    await using view = await open('configuration?q=body_limit&id=server.body_limit')
     const { page, problems } = view
     await page.getByRole('heading', { name: 'server.body_limit' }).waitFor()
     await page.getByText('from default').waitFor()
@@ -225,7 +214,7 @@ describeWith('chromium', 'the pages of the console for administrators', function
       ['mcp?id=fixed', '**/api/v1/mcp/servers', 'fixed'],
       ['configuration?id=server.body_limit', '**/api/v1/config', 'server.body_limit'],
     ] as const) {
-      await using view = await openConsole(browser, at('overview'), { width: 360 })
+      await using view = await open('overview', { width: 360 })
       const { page } = view
       await heading(page, 'Overview')
       const fail = () =>
@@ -241,7 +230,7 @@ describeWith('chromium', 'the pages of the console for administrators', function
       await page.getByRole('heading', { name: what, level: 2 }).waitFor()
       await fail()
       await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-      await post(`${service.url}/api/v1/reload`, {})
+      await post(`${server.url}/api/v1/reload`, {})
       await page
         .getByText(/This is what the server said/)
         .filter({ visible: true })
@@ -251,14 +240,14 @@ describeWith('chromium', 'the pages of the console for administrators', function
   })
 
   it('follows the log over a reload of the server, and filters it by a request of any page', async () => {
-    await using view = await openConsole(browser, at('logs'))
+    await using view = await open('logs')
     const { page, problems } = view
     await page.locator('.log-line').first().waitFor()
     await page.getByText('live', { exact: true }).waitFor()
-    const { code, err } = await runSvc(['reload'], { home })
+    const { code, err } = await runSvc(['reload'], { home: server.home })
     expect(code, err).to.equal(0)
     await page.getByRole('link', { name: 'Events', exact: true }).click()
-    await post(`${service.url}/api/v1/chat`, { message: 'after the reload' })
+    await post(`${server.url}/api/v1/chat`, { message: 'after the reload' })
     await page.getByRole('button', { name: 'turn_completed' }).first().click()
     await page.getByRole('region', { name: 'The event' }).waitFor()
     await page.getByRole('link', { name: 'Overview', exact: true }).click()
@@ -283,7 +272,7 @@ describeWith('chromium', 'the pages of the console for administrators', function
     after(() => receiver?.close())
 
     it('are added with a secret that is shown once, tested, changed and removed', async () => {
-      await using view = await openConsole(browser, at('webhooks'))
+      await using view = await open('webhooks')
       const { page, problems } = view
       await page.getByText('No webhooks').waitFor()
       await page.getByRole('button', { name: 'Add a webhook' }).click()
@@ -315,7 +304,7 @@ describeWith('chromium', 'the pages of the console for administrators', function
   })
 
   it('examines the server, and shows findings as they come', async () => {
-    await using view = await openConsole(browser, at('doctor'))
+    await using view = await open('doctor')
     const { page, problems } = view
     await page.getByRole('button', { name: 'Examine the server' }).click()
     await page.getByRole('list', { name: 'Findings' }).getByText('node', { exact: true }).waitFor()
@@ -324,7 +313,7 @@ describeWith('chromium', 'the pages of the console for administrators', function
   })
 
   it('shows what a plugin may do, costs and was refused', async () => {
-    await using view = await openConsole(browser, at('plugins?q=plugin-http'))
+    await using view = await open('plugins?q=plugin-http')
     const { page, problems } = view
     await page.locator('.list-item').first().click()
     await page.getByText('in the process of the server').waitFor()
@@ -343,7 +332,7 @@ describeWith('chromium', 'the pages of the console for administrators', function
   })
 
   it('shows more rows when the reader asks for it, and remembers', async () => {
-    await using view = await openConsole(browser, at('overview'))
+    await using view = await open('overview')
     const { page } = view
     const button = page.getByRole('button', { name: 'Compact rows' })
     await button.click()

@@ -1,31 +1,17 @@
-import { rm } from 'node:fs/promises'
 import { expect } from 'chai'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { openAuthority } from '../../plugins/mcp/client/test/support/authority.ts'
 import { openRemote } from '../../plugins/mcp/client/test/support/remote.ts'
 import { describeWith } from '../support/needs.ts'
-import { newHome, type Service, startService } from '../support/service.ts'
-import { expectAccessible, openBrowser, openConsole } from './support/browser.ts'
+import { expectAccessible } from './support/browser.ts'
+import { useConsole } from './support/use-console.ts'
 
 /** Until new workers serve. */
 const RELOAD = { timeout: 60_000 }
 
 describeWith('chromium', 'MCP servers in the console', function () {
   this.timeout(240_000)
-  let browser: Browser
-  let home: string
-  let service: Service
-  before(async () => {
-    browser = await openBrowser()
-    home = await newHome()
-    service = await startService({ home })
-  })
-  after(async () => {
-    await browser?.close()
-    await service?.stop()
-    await rm(home, { recursive: true, force: true })
-  })
-  const at = (path: string) => `${service.url}/console/${path}`
+  const { at, open } = useConsole()
   const state = (page: Page, word: string) => page.locator('.bar').getByText(word, { exact: true }).waitFor(RELOAD)
 
   async function add(page: Page, name: string, fields: Readonly<Record<string, string>>) {
@@ -39,7 +25,7 @@ describeWith('chromium', 'MCP servers in the console', function () {
 
   it('are connected by the page, and their tools can be called', async () => {
     await using remote = await openRemote(2)
-    await using view = await openConsole(browser, at('mcp'))
+    await using view = await open('mcp')
     const { page, problems } = view
     await add(page, 'greeter', { URL: remote.url })
     await state(page, 'connected')
@@ -53,7 +39,7 @@ describeWith('chromium', 'MCP servers in the console', function () {
 
   it('are logged in to in another tab, and the page goes on by itself', async () => {
     await using authority = await openAuthority()
-    await using view = await openConsole(browser, at('mcp'))
+    await using view = await open('mcp')
     const { page, problems, context } = view
     await add(page, 'guarded', { URL: authority.remote.url, Issuer: authority.issuer })
     await state(page, 'needs auth')
@@ -73,7 +59,7 @@ describeWith('chromium', 'MCP servers in the console', function () {
 
   it('are logged in to with the address that a browser on another machine shows', async () => {
     await using authority = await openAuthority()
-    await using view = await openConsole(browser, at('mcp'))
+    await using view = await open('mcp')
     const { page } = view
     await add(page, 'distant', { URL: authority.remote.url, Issuer: authority.issuer })
     const login = page.getByRole('region', { name: 'Login' })

@@ -1,16 +1,17 @@
 import { execFileSync } from 'node:child_process'
-import { rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { openCuttingProxy } from '../client/support/cutting-proxy.ts'
 import { runSvc } from '../support/command.ts'
 import { describeWith } from '../support/needs.ts'
-import { inNewHome, newHome, post, type Service, startService } from '../support/service.ts'
+import { inNewHome, post, startService } from '../support/service.ts'
 import { until } from '../support/wait.ts'
-import { expectAccessible, openBrowser, openConsole } from './support/browser.ts'
+import { expectAccessible, openConsole } from './support/browser.ts'
+import { useConsole } from './support/use-console.ts'
 
 const SUPPORT = (name: string) => fileURLToPath(new URL(`../support/${name}`, import.meta.url))
 const EVERYTHING = createRequire(import.meta.url).resolve('@modelcontextprotocol/server-everything/dist/index.js')
@@ -31,29 +32,12 @@ async function say(page: Page, text: string) {
 
 describeWith('chromium', 'the pages of the console', function () {
   this.timeout(60_000)
-  let browser: Browser
-  let home: string
-  let service: Service
-  before(async () => {
-    browser = await openBrowser()
-    home = await newHome()
-    await writeFile(
-      join(home, 'svc.config.json'),
-      JSON.stringify({ plugins: [SUPPORT('asks.ts')], rest: { chat_body_limit: 102_400 } })
-    )
-    service = await startService({ home })
-  })
-  after(async () => {
-    await browser?.close()
-    await service?.stop()
-    await rm(home, { recursive: true, force: true })
-  })
-
-  const at = (path: string) => `${service.url}/console/${path}`
+  const server = useConsole({ config: { plugins: [SUPPORT('asks.ts')], rest: { chat_body_limit: 102_400 } } })
+  const { at, open } = server
 
   describe('playground', () => {
     it('asks the reader before a tool runs, and goes on with the answer', async () => {
-      await using view = await openConsole(browser, at('playground'))
+      await using view = await open('playground')
       const { page, problems } = view
       await say(page, '/tool whereabouts {}')
       const question = page.getByRole('form', { name: 'Question of whereabouts' })
@@ -66,7 +50,7 @@ describeWith('chromium', 'the pages of the console', function () {
     })
 
     it('sends what the settings of the address say', async () => {
-      await using view = await openConsole(browser, at('playground?provider=local&model=local-small'))
+      await using view = await open('playground?provider=local&model=local-small')
       const { page } = view
       await page.getByLabel('System prompt').fill('Be short.')
       await say(page, 'Hello')
@@ -83,7 +67,7 @@ describeWith('chromium', 'the pages of the console', function () {
     })
 
     it('shows the data of a reply, and keeps its schema and the system prompt in the address', async () => {
-      await using view = await openConsole(browser, at('playground'))
+      await using view = await open('playground')
       const { page, problems } = view
       const schema = page.getByLabel('JSON Schema of the reply')
       await schema.fill('{ "type": ')
@@ -118,7 +102,7 @@ describeWith('chromium', 'the pages of the console', function () {
     })
 
     it('sends images and files, and shows them in the conversation', async () => {
-      await using view = await openConsole(browser, at('playground'))
+      await using view = await open('playground')
       const { page, problems } = view
       await page.getByLabel('Files', { exact: true }).setInputFiles([
         { name: 'dot.png', mimeType: 'image/png', buffer: Buffer.from(DOT, 'base64') },
@@ -162,8 +146,27 @@ describeWith('chromium', 'the pages of the console', function () {
       expect(problems).to.deep.equal([])
     })
 
+    it('asks the server what it takes before it adds a file', async () => {
+      await using view = await open('overview')
+      const { page } = view
+      const answered = Promise.withResolvers<void>()
+      await page.route('**/api/v1/config?*', async route => {
+        await answered.promise
+        await route.continue()
+      })
+      await page.goto(at('playground'))
+      const file = { name: 'large.bin', mimeType: '', buffer: Buffer.alloc(80_000) }
+      await page.getByLabel('Files', { exact: true }).setInputFiles([file])
+      answered.resolve()
+      await page
+        .getByRole('alert')
+        .getByText(/^Not added: large.bin. A message takes at most 32 files and 100.0 KiB/)
+        .waitFor()
+      expect(await page.getByRole('list', { name: 'Attached files' }).count()).to.equal(0)
+    })
+
     it('copies a program for the typed client that gets the same reply', async () => {
-      await using view = await openConsole(browser, at('playground?provider=local&model=local-small'))
+      await using view = await open('playground?provider=local&model=local-small')
       const { page } = view
       await say(page, "It's 'quoted' `text` ${here}")
       await page.getByText(/tokens in/).waitFor()
@@ -179,7 +182,7 @@ describeWith('chromium', 'the pages of the console', function () {
     })
 
     it('sends a message to two models, each with its own stream, questions and stop', async () => {
-      await using view = await openConsole(browser, at('playground?provider=local&model=local-1'))
+      await using view = await open('playground?provider=local&model=local-1')
       const { page, problems } = view
       await page.getByLabel('Compare two models').check()
       await page.getByLabel('Second provider').selectOption('local')
@@ -218,7 +221,7 @@ describeWith('chromium', 'the pages of the console', function () {
     })
 
     it('stops a reply', async () => {
-      await using view = await openConsole(browser, at('playground'))
+      await using view = await open('playground')
       const { page } = view
       await say(page, '/pace 300\none two three four five six seven eight nine ten')
       await page
@@ -231,7 +234,7 @@ describeWith('chromium', 'the pages of the console', function () {
     })
 
     it('shows why a turn failed', async () => {
-      await using view = await openConsole(browser, at('playground?provider=local&model=none'))
+      await using view = await open('playground?provider=local&model=none')
       const { page } = view
       await say(page, 'Hello')
       await page.getByRole('alert').getByText('MODEL_NOT_FOUND').waitFor()
@@ -239,8 +242,8 @@ describeWith('chromium', 'the pages of the console', function () {
     })
 
     it('continues a reply over a broken connection, each token once', async () => {
-      await using proxy = await openCuttingProxy(service.url, 4)
-      await using view = await openConsole(browser, `${proxy.url}/console/playground`)
+      await using proxy = await openCuttingProxy(server.url, 4)
+      await using view = await openConsole(server.browser, `${proxy.url}/console/playground`)
       const { page } = view
       await say(page, COUNTING)
       await page.getByText(/tokens in/).waitFor()
@@ -249,7 +252,7 @@ describeWith('chromium', 'the pages of the console', function () {
     })
 
     it('continues a reply after the page was loaded again, and while the reader looks at another page', async () => {
-      await using view = await openConsole(browser, at('playground'))
+      await using view = await open('playground')
       const { page } = view
       await say(page, COUNTING)
       await page
@@ -269,7 +272,7 @@ describeWith('chromium', 'the pages of the console', function () {
     })
 
     it('shows text of models as text: no element of theirs, no request of theirs', async () => {
-      await using view = await openConsole(browser, at('playground'))
+      await using view = await open('playground')
       const { page, problems } = view
       const hostile = [
         '<script>window.hacked = 1</script>',
@@ -311,7 +314,7 @@ describeWith('chromium', 'the pages of the console', function () {
         async () => (await fetch(`${asking.url}/api/v1/tools`)).text(),
         text => text.includes('trigger-elicitation-request')
       )
-      await using view = await openConsole(browser, `${asking.url}/console/playground`)
+      await using view = await openConsole(server.browser, `${asking.url}/console/playground`)
       const { page } = view
       await say(page, '/tool everything__trigger-elicitation-request {}')
       const form = page.getByRole('form')
@@ -327,12 +330,12 @@ describeWith('chromium', 'the pages of the console', function () {
 
   describe('conversations', () => {
     it('searches, renames, forks and deletes, and keeps all of it in the address', async () => {
-      const { body } = await post(`${service.url}/api/v1/chat`, { message: 'The zebra crosses the road' })
+      const { body } = await post(`${server.url}/api/v1/chat`, { message: 'The zebra crosses the road' })
       await until(
-        async () => (await fetch(`${service.url}/api/v1/conversations?q=zebra`)).text(),
+        async () => (await fetch(`${server.url}/api/v1/conversations?q=zebra`)).text(),
         text => text.includes(String(body.conversation_id))
       )
-      await using view = await openConsole(browser, at('conversations'))
+      await using view = await open('conversations')
       const { page, problems } = view
       await page.getByRole('heading', { name: 'Conversations', level: 1 }).waitFor()
       await page.keyboard.press('/')
@@ -368,9 +371,9 @@ describeWith('chromium', 'the pages of the console', function () {
     })
 
     it('shows no picture of what is no image that browsers and models read', async () => {
-      const { body } = await post(`${service.url}/api/v1/chat`, { message: 'Look' })
+      const { body } = await post(`${server.url}/api/v1/chat`, { message: 'Look' })
       const id = String(body.conversation_id)
-      await using view = await openConsole(browser, at('overview'))
+      await using view = await open('overview')
       const { page, problems } = view
       const svg = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" onload="window.hacked = 1"/>').toString('base64')
       const hostile = [
@@ -402,10 +405,10 @@ describeWith('chromium', 'the pages of the console', function () {
 
     it('edits a message: a copy goes on with the new text, with the files of the message', async () => {
       const parts = [{ type: 'image', media_type: 'image/png', data: DOT }]
-      const { body } = await post(`${service.url}/api/v1/chat`, { message: 'The first question' })
+      const { body } = await post(`${server.url}/api/v1/chat`, { message: 'The first question' })
       const id = String(body.conversation_id)
-      await post(`${service.url}/api/v1/chat`, { message: 'The wrong question', conversation_id: id, parts })
-      await using view = await openConsole(browser, at(`conversations?id=${id}`))
+      await post(`${server.url}/api/v1/chat`, { message: 'The wrong question', conversation_id: id, parts })
+      await using view = await open(`conversations?id=${id}`)
       const { page, problems } = view
       const messages = page.getByRole('region', { name: 'Messages' })
       await messages.locator('.message-user').nth(1).getByRole('button', { name: 'Edit' }).click()
@@ -432,8 +435,8 @@ describeWith('chromium', 'the pages of the console', function () {
         { role: 'user', content: `question ${i}` },
         { role: 'assistant', content: `answer **${i}**` },
       ]).flat()
-      const id = await importConversation(service.url, lines)
-      await using view = await openConsole(browser, at(`conversations?id=${id}`))
+      const id = await importConversation(server.url, lines)
+      await using view = await open(`conversations?id=${id}`)
       const { page } = view
       const messages = page.getByRole('region', { name: 'Messages' })
       await messages.getByText('question 0', { exact: true }).waitFor()
@@ -469,7 +472,7 @@ describeWith('chromium', 'the pages of the console', function () {
       async () => (await fetch(`${traced.url}/api/v1/traces?status=error`)).text(),
       text => text.includes('POST /api/v1/chat')
     )
-    await using view = await openConsole(browser, `${traced.url}/console/traces?status=error`)
+    await using view = await openConsole(server.browser, `${traced.url}/console/traces?status=error`)
     const { page, problems } = view
     await page.locator('.list-item').first().click()
     const spans = page.getByRole('listbox', { name: 'Spans' })
@@ -496,18 +499,18 @@ describeWith('chromium', 'the pages of the console', function () {
   })
 
   it('goes on over a reload of the server', async () => {
-    await using view = await openConsole(browser, at('overview'))
+    await using view = await open('overview')
     const { page, problems } = view
     await page.getByText('live').first().waitFor()
-    const { code, err } = await runSvc(['reload'], { home })
+    const { code, err } = await runSvc(['reload'], { home: server.home })
     expect(code, err).to.equal(0)
-    await post(`${service.url}/api/v1/chat`, { message: 'after the reload' })
+    await post(`${server.url}/api/v1/chat`, { message: 'after the reload' })
     await page.getByText('Turn completed').first().waitFor()
     expect(problems.filter(text => !/ERR_|network/i.test(text))).to.deep.equal([])
   })
 
   it('moves by keys alone, and names the place', async () => {
-    await using view = await openConsole(browser, at('overview'))
+    await using view = await open('overview')
     const { page } = view
     await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
     await page.keyboard.press('g')
@@ -531,7 +534,7 @@ describeWith('chromium', 'the pages of the console', function () {
   })
 
   it('asks nothing while nothing happens', async () => {
-    await using view = await openConsole(browser, at('overview'))
+    await using view = await open('overview')
     const { page, requests } = view
     await page.getByText('live').first().waitFor()
     await page.waitForTimeout(2_000)
@@ -550,25 +553,14 @@ async function importConversation(url: string, messages: readonly object[]): Pro
 
 describeWith('chromium', 'the login of the console in a browser', function () {
   this.timeout(60_000)
-  let browser: Browser
-  let home: string
-  let service: Service
-  before(async () => {
-    browser = await openBrowser()
-    home = await newHome()
-    service = await startService({ home, env: AUTH })
-  })
-  after(async () => {
-    await browser?.close()
-    await service?.stop()
-    await rm(home, { recursive: true, force: true })
-  })
+  const server = useConsole({ env: AUTH })
+  const { open } = server
   const tokenOf = async (name: string, scopes: string) =>
-    (await runSvc(['tokens', 'create', '--name', name, '--scope', scopes], { home })).out.trim()
+    (await runSvc(['tokens', 'create', '--name', name, '--scope', scopes], { home: server.home })).out.trim()
 
   it('takes a token, hides what its scopes do not allow, and says within 2 s that it was revoked', async () => {
     const token = await tokenOf('visitor', 'read')
-    await using view = await openConsole(browser, `${service.url}/console/overview`)
+    await using view = await open('overview')
     const { page, problems, requests } = view
     await page.getByRole('heading', { name: 'Sign in to svc' }).waitFor()
     await expectAccessible(page, 'login')
@@ -578,12 +570,12 @@ describeWith('chromium', 'the login of the console in a browser', function () {
     await page.getByLabel('Key or token').fill(token)
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
-    expect(page.url()).to.equal(`${service.url}/console/overview`)
+    expect(page.url()).to.equal(`${server.url}/console/overview`)
     expect(await page.evaluate('document.cookie')).to.equal('')
     expect(await page.evaluate('JSON.stringify([{ ...localStorage }, { ...sessionStorage }])')).not.to.contain('svc_')
     expect(await page.getByRole('link', { name: 'Playground' }).count()).to.equal(0)
     await page.getByText('live').first().waitFor()
-    await runSvc(['tokens', 'revoke', 'visitor'], { home })
+    await runSvc(['tokens', 'revoke', 'visitor'], { home: server.home })
     const revoked = Date.now()
     await page.getByRole('dialog', { name: 'Sign in again' }).waitFor({ timeout: 2_000 })
     await page.getByText(/Your session is over/).waitFor()
@@ -602,9 +594,9 @@ describeWith('chromium', 'the login of the console in a browser', function () {
   })
 
   it('opens signed in with the address of svc console, and signs out', async () => {
-    const { out } = await runSvc(['console', '--json', '--url', service.url], { home })
+    const { out } = await runSvc(['console', '--json', '--url', server.url], { home: server.home })
     const { url } = JSON.parse(out) as { url: string }
-    await using view = await openConsole(browser, url)
+    await using view = await openConsole(server.browser, url)
     const { page } = view
     await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
     expect(page.url()).not.to.contain('code')

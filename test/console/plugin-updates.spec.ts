@@ -1,16 +1,12 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { readLock } from '@svc/plugin-manager/set'
 import { expect } from 'chai'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { runSvc } from '../support/command.ts'
 import { describeWith } from '../support/needs.ts'
-import { type Registry, startRegistry } from '../support/registry.ts'
-import { type Service, startService } from '../support/service.ts'
-import { configureFew, TIDES, type Tides, tidesTarball } from '../support/tides.ts'
+import { TIDES, type Tides, tidesTarball } from '../support/tides.ts'
 import { until } from '../support/wait.ts'
-import { openBrowser, openConsole } from './support/browser.ts'
+import { type Installable, openInstallable } from './support/installable.ts'
+import { useConsole } from './support/use-console.ts'
 
 const NEEDED = ['admin-api', 'manager', 'event-feed', 'queue-store', 'jobs', 'console']
 /** A plan, and a start of the server with the change. */
@@ -21,41 +17,20 @@ const REACHES = "fetch('https://elsewhere.example/').catch(() => {})"
 describeWith('bubblewrap', 'versions of plugins in the console', function () {
   this.timeout(600_000)
   describeWith('chromium', 'in a browser', () => {
-    let browser: Browser
-    let folder: string
-    let home: string
-    let registry: Registry
-    let service: Service
+    let plugins: Installable
     const publish = async (tides: Tides) => {
-      const { file, pkg } = await tidesTarball(folder, tides)
-      await registry.publish(file, pkg)
+      const { file, pkg } = await tidesTarball(plugins.folder, tides)
+      await plugins.registry.publish(file, pkg)
     }
-    before(async () => {
-      browser = await openBrowser()
-      folder = await mkdtemp(join(tmpdir(), 'svc-console-versions-'))
-      home = join(folder, 'home')
-      registry = await startRegistry()
-      const npm = {
-        npm_config_registry: registry.url,
-        npm_config_cache: join(folder, 'cache'),
-        npm_config_userconfig: join(folder, 'npmrc'),
-        HOME: folder,
-      }
-      await configureFew(folder, { server: { auth: { enabled: false } } }, NEEDED)
+    const server = useConsole(async (ends, home) => {
+      plugins = await openInstallable(ends, NEEDED)
       await publish({ version: '1.0.0', setup: REACHES, svc: { permissions: { network: ['tides.example'] } } })
-      const options = { home, cwd: folder, env: npm }
-      const installed = await runSvc(['plugins', 'install', TIDES, '--yes'], options)
+      const installed = await runSvc(['plugins', 'install', TIDES, '--yes'], { ...plugins.setup, home })
       expect(installed.code, installed.err).to.equal(0)
-      service = await startService({ ...options, args: ['--config', join(folder, 'svc.config.json')] })
+      return plugins.setup
     })
-    after(async () => {
-      await browser?.close()
-      await service?.[Symbol.asyncDispose]()
-      await registry?.[Symbol.asyncDispose]()
-      await rm(folder, { recursive: true, force: true })
-    })
-    const at = (path: string) => `${service.url}/console/${path}`
-    const versions = async () => (await readLock(home)).plugins.map(({ version }) => version)
+    const { open } = server
+    const versions = async () => (await readLock(server.home)).plugins.map(({ version }) => version)
     const changed = async (page: Page) => {
       await page.locator('.bar').getByText('done', { exact: true }).waitFor(CHANGE)
       await page.getByRole('link', { name: 'Show the plugins' }).click()
@@ -64,11 +39,11 @@ describeWith('bubblewrap', 'versions of plugins in the console', function () {
 
     it('shows what a plugin was refused: each access that its manifest does not name', async () => {
       const refused = async () => {
-        const response = await fetch(`${service.url}/api/v1/plugins/${TIDES}`)
+        const response = await fetch(`${server.url}/api/v1/plugins/${TIDES}`)
         return ((await response.json()) as { refusals: { network?: number } }).refusals.network ?? 0
       }
       await until(refused, count => count > 0)
-      await using view = await openConsole(browser, at('plugins?filter=refused'))
+      await using view = await open('plugins?filter=refused')
       const { page, problems } = view
       const item = page.locator('.list-item', { hasText: TIDES })
       await item.getByText(/^\d+ refused$/).waitFor()
@@ -82,7 +57,7 @@ describeWith('bubblewrap', 'versions of plugins in the console', function () {
 
     it('updates a plugin to its newest version with the permissions that it adds', async () => {
       await publish({ version: '1.1.0', svc: { permissions: { network: ['tides.example', 'moon.example'] } } })
-      await using view = await openConsole(browser, at(`plugins?id=${TIDES}`))
+      await using view = await open(`plugins?id=${TIDES}`)
       const { page, problems } = view
       await page.getByRole('button', { name: 'Update' }).click()
       const dialog = page.getByRole('dialog', { name: `Update ${TIDES}` })
@@ -97,7 +72,7 @@ describeWith('bubblewrap', 'versions of plugins in the console', function () {
     })
 
     it('goes back to the version before, without the permissions that came with the update', async () => {
-      await using view = await openConsole(browser, at(`plugins?id=${TIDES}`))
+      await using view = await open(`plugins?id=${TIDES}`)
       const { page, problems } = view
       await page.getByRole('button', { name: 'Back to 1.0.0' }).click()
       const dialog = page.getByRole('dialog', { name: `Rollback ${TIDES}` })

@@ -1,17 +1,18 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { describeWith } from '../support/needs.ts'
 import { until } from '../support/wait.ts'
-import { type Console, type ConsoleOptions, expectAccessible, openBrowser, openConsole } from './support/browser.ts'
+import { type ConsoleOptions, expectAccessible } from './support/browser.ts'
+import { type CuratedConsole, openCurated } from './support/curated-console.ts'
 import { FLOWS, writeFlows } from './support/flows.ts'
-import { type CuratedHost, openOutside, type Outside, startCurated } from './support/page-plugins.ts'
 import { writeViewPlugin } from './support/view-plugins.ts'
 
 const HTML = '<img src=x onerror="window.hit = 1"><b>bold</b><script>window.hit = 1</script>'
 const ROWS = 400_000
 const LONGEST_CELL = 2 ** 19
+const SCOPES = 'read,chat,workflows'
 const RIGHTS = ['GET /views/*', 'POST /views/*', 'DELETE /views/things/*', 'GET /api/v1/tokens', 'GET /other/*']
 
 /** Texts that would be more than text somewhere. `outside` is a server that must not be asked. */
@@ -89,162 +90,142 @@ const INVALID: Readonly<Record<string, readonly [view: object | string, reason: 
 
 describeWith('chromium', 'a hostile view of a plugin', function () {
   this.timeout(180_000)
-  let browser: Browser
-  let outside: Outside
-  let service: CuratedHost
+  let curated: CuratedConsole
   let folder: string
-  let token: string
-  const ends = new AsyncDisposableStack()
 
   before(async () => {
-    browser = await openBrowser()
-    ends.defer(() => browser.close())
-    outside = ends.use(await openOutside())
-    const hostile = textsAgainst(outside.url)
-    service = ends.use(
-      await startCurated(async home => {
-        await writeFlows(home, { steps: FLOWS.steps })
-        folder = await writeViewPlugin(home, {
-          name: 'views',
-          rights: RIGHTS,
-          pages: {
-            tokens_page: { title: 'Tokens', view: view({ type: 'markdown', text: 'A page' }) },
-            texts: {
-              title: 'Texts',
-              view: view(
-                { type: 'markdown', text: hostile },
-                { type: 'markdown', title: 'Read', request: 'GET /views/texts', value: 'text' },
-                stats('GET /views/texts', { title: HTML.slice(0, 60), stats: [{ title: '<b>Value</b>', value: 'text' }] }),
-                table({ title: '<i>Things</i>', request: 'GET /views/texts' }),
-                {
-                  type: 'chart',
-                  title: 'Line',
-                  request: 'GET /views/texts',
-                  items: 'points',
-                  time: 'at',
-                  lines: [
-                    { title: '<b>a</b>', value: 'a' },
-                    { title: HTML.slice(0, 60), value: 'b' },
-                  ],
-                },
-                form()
-              ),
-            },
-            rows: { title: 'Rows', view: view(table({ request: 'GET /views/rows', items: 'rows' })) },
-            toomany: { title: 'Too many', view: view(table({ request: 'GET /views/toomany', items: 'rows' })) },
-            cell: { title: 'Cell', view: view(table({ request: 'GET /views/cell' })) },
-            toolong: { title: 'Too long', view: view(table({ request: 'GET /views/toolong' })) },
-            deep: { title: 'Deep', view: view(stats('GET /views/deep'), table({ request: 'GET /views/deep' })) },
-            proto: {
-              title: 'Proto',
-              view: view(
-                stats('GET /views/plain', {
-                  stats: ['constructor', '__proto__', 'toString.name', 'value.length'].map(value => ({ title: value, value })),
-                })
-              ),
-            },
-            endless: { title: 'Endless', view: view(table({ request: 'GET /views/endless', cursor: 'next' })) },
-            actions: {
-              title: 'Actions',
-              view: view(
-                table({
-                  columns: [{ title: 'Name', value: 'name' }],
-                  actions: [
-                    { title: 'Remove', request: 'DELETE /views/things/{row.id}' },
-                    { title: 'Send', request: 'POST /views/{row.where}', confirm: 'Really <b>send</b>?' },
-                  ],
-                })
-              ),
-            },
-            changing: { title: 'Changing', view: view(stats('GET /views/plain')) },
-            form: { title: 'Form', view: view(form(), table()) },
-            nested: {
-              title: 'Nested',
-              view: view(
-                { type: 'markdown', title: 'Quotes', request: 'GET /views/nested', value: 'quotes' },
-                { type: 'markdown', title: 'Brackets', request: 'GET /views/nested', value: 'brackets' },
-                { type: 'markdown', title: 'Lists', request: 'GET /views/nested', value: 'lists' }
-              ),
-            },
-            panel: { title: 'Panel', place: 'overview', view: view(stats('GET /views/plain')) },
-            of_run: {
-              title: 'Of the run',
-              place: 'run',
-              view: view(stats('GET /views/plain', { query: { id: '{run}' } })),
-            },
-            of_conversation: {
-              title: 'Of the talk',
-              place: 'conversation',
-              view: view(stats('GET /views/plain', { query: { id: '{conversation}' } })),
-            },
-            app_panel: { title: 'App panel', place: 'overview' },
-            app_of_run: { title: 'App of the run', place: 'run' },
-            ...Object.fromEntries(
-              Object.entries(INVALID).map(([name, [invalid]]) => [
-                `no-${name}`,
-                { title: `No ${name.replaceAll('-', ' ')}`, view: invalid },
-              ])
+    curated = await openCurated(async (home, outside) => {
+      const hostile = textsAgainst(outside.url)
+      await writeFlows(home, { steps: FLOWS.steps })
+      folder = await writeViewPlugin(home, {
+        name: 'views',
+        rights: RIGHTS,
+        pages: {
+          tokens_page: { title: 'Tokens', view: view({ type: 'markdown', text: 'A page' }) },
+          texts: {
+            title: 'Texts',
+            view: view(
+              { type: 'markdown', text: hostile },
+              { type: 'markdown', title: 'Read', request: 'GET /views/texts', value: 'text' },
+              stats('GET /views/texts', { title: HTML.slice(0, 60), stats: [{ title: '<b>Value</b>', value: 'text' }] }),
+              table({ title: '<i>Things</i>', request: 'GET /views/texts' }),
+              {
+                type: 'chart',
+                title: 'Line',
+                request: 'GET /views/texts',
+                items: 'points',
+                time: 'at',
+                lines: [
+                  { title: '<b>a</b>', value: 'a' },
+                  { title: HTML.slice(0, 60), value: 'b' },
+                ],
+              },
+              form()
             ),
           },
-          answers: {
-            plain: JSON.stringify({ value: 'plain' }),
-            nested: JSON.stringify({
-              quotes: `${'>'.repeat(9_000)} end`,
-              brackets: '['.repeat(9_000),
-              lists: `${'- '.repeat(4_000)} end`,
-            }),
-            texts: JSON.stringify({
-              text: hostile,
-              things: hostile.split('\n\n').map(text => ({ name: text, link: text, count: text, at: text })),
-              points: [
-                { at: '2026-01-01T00:00:00Z', a: 1, b: HTML },
-                { at: HTML, a: 2 },
-                { at: '2026-01-02T00:00:00Z', a: -3 },
-              ],
-            }),
-            things: JSON.stringify({
-              things: [
-                { id: 'a', name: 'Good', where: 'things' },
-                { id: '../secret', name: 'Up', where: '../other/secret' },
-                { id: 'a/../b', name: 'Slash', where: 'things/../../api/v1/tokens' },
-                { id: '', name: 'Empty', where: 'things?x=1' },
-                { id: { toString: 1 }, name: 'Object', where: null },
-              ],
-            }),
-            rows: `{"rows":[${'0,'.repeat(ROWS)}0]}`,
-            toomany: `{"rows":[${'0,'.repeat(10 ** 6)}0]}`,
-            cell: JSON.stringify({ things: [{ name: 'x'.repeat(LONGEST_CELL) }] }),
-            toolong: JSON.stringify({ things: [{ name: 'x'.repeat(2 ** 20) }] }),
-            deep: `{"value":${'['.repeat(500)}${']'.repeat(500)},"things":{}}`,
-            endless: JSON.stringify({ things: [], next: 'more' }),
+          rows: { title: 'Rows', view: view(table({ request: 'GET /views/rows', items: 'rows' })) },
+          toomany: { title: 'Too many', view: view(table({ request: 'GET /views/toomany', items: 'rows' })) },
+          cell: { title: 'Cell', view: view(table({ request: 'GET /views/cell' })) },
+          toolong: { title: 'Too long', view: view(table({ request: 'GET /views/toolong' })) },
+          deep: { title: 'Deep', view: view(stats('GET /views/deep'), table({ request: 'GET /views/deep' })) },
+          proto: {
+            title: 'Proto',
+            view: view(
+              stats('GET /views/plain', {
+                stats: ['constructor', '__proto__', 'toString.name', 'value.length'].map(value => ({ title: value, value })),
+              })
+            ),
           },
-        })
-        return [folder]
+          endless: { title: 'Endless', view: view(table({ request: 'GET /views/endless', cursor: 'next' })) },
+          actions: {
+            title: 'Actions',
+            view: view(
+              table({
+                columns: [{ title: 'Name', value: 'name' }],
+                actions: [
+                  { title: 'Remove', request: 'DELETE /views/things/{row.id}' },
+                  { title: 'Send', request: 'POST /views/{row.where}', confirm: 'Really <b>send</b>?' },
+                ],
+              })
+            ),
+          },
+          changing: { title: 'Changing', view: view(stats('GET /views/plain')) },
+          form: { title: 'Form', view: view(form(), table()) },
+          nested: {
+            title: 'Nested',
+            view: view(
+              { type: 'markdown', title: 'Quotes', request: 'GET /views/nested', value: 'quotes' },
+              { type: 'markdown', title: 'Brackets', request: 'GET /views/nested', value: 'brackets' },
+              { type: 'markdown', title: 'Lists', request: 'GET /views/nested', value: 'lists' }
+            ),
+          },
+          panel: { title: 'Panel', place: 'overview', view: view(stats('GET /views/plain')) },
+          of_run: {
+            title: 'Of the run',
+            place: 'run',
+            view: view(stats('GET /views/plain', { query: { id: '{run}' } })),
+          },
+          of_conversation: {
+            title: 'Of the talk',
+            place: 'conversation',
+            view: view(stats('GET /views/plain', { query: { id: '{conversation}' } })),
+          },
+          app_panel: { title: 'App panel', place: 'overview' },
+          app_of_run: { title: 'App of the run', place: 'run' },
+          ...Object.fromEntries(
+            Object.entries(INVALID).map(([name, [invalid]]) => [
+              `no-${name}`,
+              { title: `No ${name.replaceAll('-', ' ')}`, view: invalid },
+            ])
+          ),
+        },
+        answers: {
+          plain: JSON.stringify({ value: 'plain' }),
+          nested: JSON.stringify({
+            quotes: `${'>'.repeat(9_000)} end`,
+            brackets: '['.repeat(9_000),
+            lists: `${'- '.repeat(4_000)} end`,
+          }),
+          texts: JSON.stringify({
+            text: hostile,
+            things: hostile.split('\n\n').map(text => ({ name: text, link: text, count: text, at: text })),
+            points: [
+              { at: '2026-01-01T00:00:00Z', a: 1, b: HTML },
+              { at: HTML, a: 2 },
+              { at: '2026-01-02T00:00:00Z', a: -3 },
+            ],
+          }),
+          things: JSON.stringify({
+            things: [
+              { id: 'a', name: 'Good', where: 'things' },
+              { id: '../secret', name: 'Up', where: '../other/secret' },
+              { id: 'a/../b', name: 'Slash', where: 'things/../../api/v1/tokens' },
+              { id: '', name: 'Empty', where: 'things?x=1' },
+              { id: { toString: 1 }, name: 'Object', where: null },
+            ],
+          }),
+          rows: `{"rows":[${'0,'.repeat(ROWS)}0]}`,
+          toomany: `{"rows":[${'0,'.repeat(10 ** 6)}0]}`,
+          cell: JSON.stringify({ things: [{ name: 'x'.repeat(LONGEST_CELL) }] }),
+          toolong: JSON.stringify({ things: [{ name: 'x'.repeat(2 ** 20) }] }),
+          deep: `{"value":${'['.repeat(500)}${']'.repeat(500)},"things":{}}`,
+          endless: JSON.stringify({ things: [], next: 'more' }),
+        },
       })
-    )
-    token = (await service.person(['read', 'chat', 'workflows'])).token
-  })
-  after(() => ends.disposeAsync())
-
-  async function open(path: string, options?: ConsoleOptions): Promise<Console> {
-    const opened = await openConsole(browser, `${service.url}/console/${path}`, options)
-    await opened.page.getByLabel('Key or token').fill(token)
-    await opened.page.keyboard.press('Enter')
-    return opened
-  }
-  const asked = (method: string, path: string, body?: object) =>
-    fetch(`${service.url}${path}`, {
-      method,
-      headers: { authorization: `Bearer ${token}`, ...(body ? { 'content-type': 'application/json' } : {}) },
-      ...(body ? { body: JSON.stringify(body) } : {}),
+      return [folder]
     })
+  })
+  after(() => curated?.[Symbol.asyncDispose]())
+
+  const open = (path: string, options?: ConsoleOptions) => curated.signIn(path, SCOPES, options)
+  const asked = (request: string, body?: object) => curated.ask(request, SCOPES, body)
   interface Seen {
     readonly where: string
     readonly params: Record<string, string>
     readonly query: Record<string, string>
     readonly body: unknown
   }
-  const seen = async () => ((await (await asked('GET', '/views/seen')).json()) as { seen: Seen[] }).seen
+  const seen = async () => ((await (await asked('GET /views/seen')).json()) as { seen: Seen[] }).seen
   const addressesIn = (page: Page) =>
     page.evaluate<string[]>(`[...document.querySelectorAll('main a')].map(a => a.getAttribute('href'))`)
 
@@ -261,11 +242,11 @@ describeWith('chromium', 'a hostile view of a plugin', function () {
     expect((await addressesIn(page)).filter(href => !allowed.has(href))).to.deep.equal([])
     expect(await addressesIn(page)).to.include('/console/runs')
     const shown = await page.locator('main').innerText()
-    expect(shown).to.contain('<img src=x onerror=').and.to.contain(`${outside.url}/away`)
+    expect(shown).to.contain('<img src=x onerror=').and.to.contain(`${curated.outside.url}/away`)
     // oxlint-disable-next-line no-control-regex -- none of them is shown
     expect(shown).not.to.match(/[\u0000-\u0008\u001B\u202A-\u202E\u2066-\u2069]/)
     expect(await page.evaluate('window.hit')).to.equal(undefined)
-    expect(outside.requests).to.deep.equal([])
+    expect(curated.outside.requests).to.deep.equal([])
     expect(problems).to.deep.equal([])
     await page.getByRole('link', { name: 'home' }).first().click()
     await page.getByRole('heading', { name: 'Runs', level: 1 }).waitFor()
@@ -276,12 +257,12 @@ describeWith('chromium', 'a hostile view of a plugin', function () {
     const { page, problems } = opened
     await page.getByText(`The first 1000 of ${ROWS + 1} rows are shown.`).waitFor()
     expect(await page.locator('main [role="row"]').count()).to.be.below(100)
-    await page.goto(`${service.url}/console/pages/cell`)
+    await page.goto(`${curated.service.url}/console/pages/cell`)
     const cell = page.getByRole('cell', { name: /^x+…$/ })
     await cell.waitFor()
     expect((await cell.innerText()).length).to.equal(501)
     for (const name of ['toomany', 'toolong']) {
-      await page.goto(`${service.url}/console/pages/${name}`)
+      await page.goto(`${curated.service.url}/console/pages/${name}`)
       await page.getByRole('alert').getByText('TOO_LARGE').waitFor()
     }
     expect(problems).to.deep.equal([])
@@ -292,10 +273,10 @@ describeWith('chromium', 'a hostile view of a plugin', function () {
     const { page, problems } = opened
     await page.getByRole('alert').getByText('INVALID_ANSWER').waitFor()
     await page.locator('.tile').getByText('[[[').waitFor()
-    await page.goto(`${service.url}/console/pages/proto`)
+    await page.goto(`${curated.service.url}/console/pages/proto`)
     await page.locator('.tile').nth(3).waitFor()
     expect(await page.locator('.tile-value').allInnerTexts()).to.deep.equal(['–', '–', '–', '–'])
-    await page.goto(`${service.url}/console/pages/endless`)
+    await page.goto(`${curated.service.url}/console/pages/endless`)
     await page.getByText('Nothing here yet').waitFor()
     expect((await seen()).filter(({ where }) => where === 'endless')).to.have.lengthOf(1)
     expect(problems).to.deep.equal([])
@@ -325,7 +306,7 @@ describeWith('chromium', 'a hostile view of a plugin', function () {
     await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
     const before = requests.length
     for (const [name, [, reason]] of Object.entries(INVALID)) {
-      await page.goto(`${service.url}/console/pages/no-${name}`)
+      await page.goto(`${curated.service.url}/console/pages/no-${name}`)
       const alert = page.getByRole('alert').filter({ hasText: 'is not valid' })
       await alert.waitFor()
       expect(await alert.innerText(), name).to.match(reason)
@@ -377,14 +358,14 @@ describeWith('chromium', 'a hostile view of a plugin', function () {
   })
 
   it('has apps beside it in the same places, which get the id, too', async () => {
-    const run = (await (await asked('POST', '/api/v1/workflows/run', { workflow: 'steps', input: {} })).json()) as {
+    const run = (await (await asked('POST /api/v1/workflows/run', { workflow: 'steps', input: {} })).json()) as {
       workflow_id: string
     }
     await using opened = await open('overview')
     const { page, problems } = opened
     await page.getByRole('region', { name: 'App panel' }).locator('.frame-place:not(.frame-hidden) iframe').waitFor()
     await page.frameLocator('iframe').getByText('{"place":"overview"}').waitFor()
-    await page.goto(`${service.url}/console/runs?id=${run.workflow_id}`)
+    await page.goto(`${curated.service.url}/console/runs?id=${run.workflow_id}`)
     await page.getByRole('link', { name: 'App of the run' }).click()
     await page
       .frameLocator('iframe')
@@ -404,11 +385,11 @@ describeWith('chromium', 'a hostile view of a plugin', function () {
   })
 
   it('is a panel on the overview, and a tab of runs and conversations, whose id it gets', async () => {
-    const run = (await (await asked('POST', '/api/v1/workflows/run', { workflow: 'steps', input: {} })).json()) as {
+    const run = (await (await asked('POST /api/v1/workflows/run', { workflow: 'steps', input: {} })).json()) as {
       workflow_id: string
     }
     const content = JSON.stringify({ messages: [{ role: 'user', content: 'Hello' }] })
-    const imported = await asked('POST', '/api/v1/conversations/import', { format: 'chat_completions', content })
+    const imported = await asked('POST /api/v1/conversations/import', { format: 'chat_completions', content })
     const [talk] = ((await imported.json()) as { conversations: { conversation_id: string }[] }).conversations
     await using opened = await open('overview')
     const { page, problems } = opened
@@ -418,7 +399,7 @@ describeWith('chromium', 'a hostile view of a plugin', function () {
       [`runs?id=${run.workflow_id}`, 'Of the run', run.workflow_id],
       [`conversations?id=${talk!.conversation_id}`, 'Of the talk', talk!.conversation_id],
     ] as const) {
-      await page.goto(`${service.url}/console/${path}`)
+      await page.goto(`${curated.service.url}/console/${path}`)
       await page.getByRole('link', { name: tab, exact: true }).click()
       await page.getByRole('region', { name: tab }).locator('.tile-value').getByText('plain').waitFor()
       await page.getByText('From the plugin').waitFor()
@@ -429,7 +410,7 @@ describeWith('chromium', 'a hostile view of a plugin', function () {
       await expectAccessible(page, tab)
     }
     expect(problems).to.deep.equal([])
-    await page.goto(`${service.url}/console/overview`)
+    await page.goto(`${curated.service.url}/console/overview`)
     await page.getByRole('region', { name: 'Panel' }).first().locator('.tile-value').getByText('plain').waitFor()
     // last, because it asks for the style sheets of the app there, which the policy of the app refuses
     await expectAccessible(page, 'the overview with panels')
@@ -473,7 +454,7 @@ describeWith('chromium', 'a hostile view of a plugin', function () {
     const added = (await seen()).findLast(({ where }) => where === 'add')!
     expect(added.body).to.deep.include({ name: 'A thing' })
     expect(await page.getByRole('textbox', { name: /^Name/ }).inputValue()).to.equal('')
-    await page.goto(`${service.url}/console/pages/actions`)
+    await page.goto(`${curated.service.url}/console/pages/actions`)
     await page.getByRole('cell', { name: 'Good' }).waitFor()
     await start('Actions')
     await tabTo('Remove')

@@ -1,37 +1,21 @@
-import { rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { describeWith } from '../support/needs.ts'
-import { newHome, post, type Service, startService } from '../support/service.ts'
-import { openBrowser, openConsole } from './support/browser.ts'
-import { writeFlows } from './support/flows.ts'
+import { post } from '../support/service.ts'
+import { FLOWS } from './support/flows.ts'
+import { useConsole } from './support/use-console.ts'
 
 const TOOLS = fileURLToPath(new URL('../support/call-tools.ts', import.meta.url))
 
 describeWith('chromium', 'questions and replays in the console', function () {
   this.timeout(240_000)
-  let browser: Browser
-  let home: string
-  let service: Service
-  before(async () => {
-    browser = await openBrowser()
-    home = await newHome()
-    await writeFlows(home)
-    await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [TOOLS], providers: { local: {} } }))
-    service = await startService({ home })
-  })
-  after(async () => {
-    await browser?.close()
-    await service?.stop()
-    await rm(home, { recursive: true, force: true })
-  })
-  const at = (path: string) => `${service.url}/console/${path}`
+  const server = useConsole({ flows: FLOWS, config: { plugins: [TOOLS], providers: { local: {} } } })
+  const { open } = server
 
   /** Another client, which waits for a person: all that it gets. */
   const waiting = async (path: string, body: object): Promise<string> => {
-    const response = await fetch(`${service.url}${path}`, {
+    const response = await fetch(`${server.url}${path}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', accept: 'text/event-stream' },
       body: JSON.stringify({ interactive: true, ...body }),
@@ -48,7 +32,7 @@ describeWith('chromium', 'questions and replays in the console', function () {
   const closed = (page: Page) => page.getByText('Nothing waits for you').waitFor()
 
   it('of a chat are answered in the inbox, and the turn of the other client goes on', async () => {
-    await using view = await openConsole(browser, at('inbox'))
+    await using view = await open('inbox')
     const { page, problems } = view
     await closed(page)
     const allowed = chat('/tool consent {}')
@@ -68,7 +52,7 @@ describeWith('chromium', 'questions and replays in the console', function () {
   })
 
   it('of a call of a tool are answered in the inbox: whether it may run, and with a form', async () => {
-    await using view = await openConsole(browser, at('inbox?kind=chat'))
+    await using view = await open('inbox?kind=chat')
     const { page, problems } = view
     const allowed = call('consent')
     await (await openQuestion(page, 'consent')).getByRole('button', { name: 'Allow' }).click()
@@ -86,9 +70,9 @@ describeWith('chromium', 'questions and replays in the console', function () {
   })
 
   it('replays a completed run with another input', async () => {
-    const { body } = await post(`${service.url}/api/v1/workflows/run`, { workflow: 'steps', input: { who: 'Ada', fails: false } })
+    const { body } = await post(`${server.url}/api/v1/workflows/run`, { workflow: 'steps', input: { who: 'Ada', fails: false } })
     const former = String(body.workflow_id)
-    await using view = await openConsole(browser, at(`runs?id=${former}`))
+    await using view = await open(`runs?id=${former}`)
     const { page, problems } = view
     await page.locator('.bar').getByText('completed').waitFor()
     await page.getByRole('button', { name: 'Replay', exact: true }).click()

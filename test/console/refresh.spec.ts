@@ -1,17 +1,16 @@
 import { once } from 'node:events'
-import { rm, writeFile } from 'node:fs/promises'
 import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { describeWith } from '../support/needs.ts'
-import { newHome, post, type Service } from '../support/service.ts'
+import { post } from '../support/service.ts'
 import { startTwo } from '../support/two-workers.ts'
 import { until } from '../support/wait.ts'
-import { openBrowser, openConsole } from './support/browser.ts'
-import { writeFlows } from './support/flows.ts'
+import { openConsole } from './support/browser.ts'
+import { FLOWS } from './support/flows.ts'
+import { useConsole } from './support/use-console.ts'
 
 const STUCK = fileURLToPath(new URL('../support/stuck.ts', import.meta.url))
 const KEY = 'the-key-of-the-operator'
@@ -53,22 +52,13 @@ async function openTurns(target: string): Promise<AsyncDisposable & { readonly u
 
 describeWith('chromium', 'the console on two workers', function () {
   this.timeout(240_000)
-  let browser: Browser
-  let home: string
-  let service: Service
-  before(async () => {
-    browser = await openBrowser()
-    home = await newHome()
-    await writeFlows(home)
-    await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [STUCK] }))
-    service = await startTwo({ home, env: { SVC_API_KEY: KEY, SVC_SERVER__AUTH__ENABLED: 'true' } })
+  const server = useConsole({
+    flows: FLOWS,
+    config: { plugins: [STUCK] },
+    env: { SVC_API_KEY: KEY, SVC_SERVER__AUTH__ENABLED: 'true' },
+    start: startTwo,
   })
-  after(async () => {
-    await browser?.close()
-    await service?.stop()
-    await rm(home, { recursive: true, force: true })
-  })
-  const send = (path: string, body: object = {}) => post(`${service.url}/api/v1/${path}`, body, HEADERS)
+  const send = (path: string, body: object = {}) => post(`${server.url}/api/v1/${path}`, body, HEADERS)
 
   async function signedIn(page: Page) {
     await page.getByLabel('Key or token').fill(KEY)
@@ -90,11 +80,11 @@ describeWith('chromium', 'the console on two workers', function () {
     }
     const { body: waiting } = await send('workflows/run', { workflow: 'ask', input: {} })
     await until(
-      async () => (await fetch(`${service.url}/api/v1/workflows/questions`, { headers: HEADERS })).text(),
+      async () => (await fetch(`${server.url}/api/v1/workflows/questions`, { headers: HEADERS })).text(),
       text => text.includes(String(waiting.workflow_id))
     )
-    await using turns = await openTurns(service.url)
-    await using view = await openConsole(browser, `${turns.url}/console/overview`)
+    await using turns = await openTurns(server.url)
+    await using view = await openConsole(server.browser, `${turns.url}/console/overview`)
     const { page, problems } = view
     await signedIn(page)
     const workers = new Set<string>()
@@ -119,8 +109,8 @@ describeWith('chromium', 'the console on two workers', function () {
   })
 
   it('shows what another worker does, without a refresh', async () => {
-    await using turns = await openTurns(service.url)
-    await using view = await openConsole(browser, `${turns.url}/console/runs`)
+    await using turns = await openTurns(server.url)
+    await using view = await openConsole(server.browser, `${turns.url}/console/runs`)
     const { page, problems } = view
     await signedIn(page)
     await records(page, 1)
@@ -134,8 +124,8 @@ describeWith('chromium', 'the console on two workers', function () {
   })
 
   it('goes on with a reply over ten refreshes while it is made', async () => {
-    await using turns = await openTurns(service.url)
-    await using view = await openConsole(browser, `${turns.url}/console/playground`)
+    await using turns = await openTurns(server.url)
+    await using view = await openConsole(server.browser, `${turns.url}/console/playground`)
     const { page, problems } = view
     await signedIn(page)
     await page.getByLabel('Message', { exact: true }).fill(`/pace 300\n${WORDS}`)

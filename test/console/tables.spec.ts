@@ -1,40 +1,30 @@
-import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { describeWith } from '../support/needs.ts'
-import { newHome, post, type Service, startService } from '../support/service.ts'
+import { post } from '../support/service.ts'
 import { until } from '../support/wait.ts'
-import { expectAccessible, openBrowser, openConsole } from './support/browser.ts'
+import { expectAccessible } from './support/browser.ts'
+import { useConsole } from './support/use-console.ts'
 
 const teamOf = (name: string, formation: string) =>
   `name: ${name}\nformation: ${formation}\nmembers:\n  a: { role: Writer, goal: Write, tools: [] }\n  b: { role: Critic, goal: Judge, tools: [] }\n`
 
 describeWith('chromium', 'tables of the console', function () {
   this.timeout(240_000)
-  let browser: Browser
-  let home: string
-  let service: Service
-  before(async () => {
-    browser = await openBrowser()
-    home = await newHome()
-    await mkdir(join(home, 'teams'))
-    for (const [name, formation] of [
-      ['team-10', 'sequential'],
-      ['team-9', 'parallel'],
-      ['team-1', 'sequential'],
-    ] as const)
-      await writeFile(join(home, 'teams', `${name}.yaml`), teamOf(name, formation))
-    await writeFile(join(home, 'svc.config.json'), JSON.stringify({ providers: { local: {} } }))
-    service = await startService({ home, cwd: tmpdir(), args: ['--config', join(home, 'svc.config.json')] })
-  })
-  after(async () => {
-    await browser?.close()
-    await service?.stop()
-    await rm(home, { recursive: true, force: true })
-  })
-  const at = (path: string) => `${service.url}/console/${path}`
+  const server = useConsole(async (_ends, home) => ({
+    // the server lists the teams of its home and of its working folder, so they differ
+    cwd: tmpdir(),
+    args: ['--config', join(home, 'svc.config.json')],
+    config: { providers: { local: {} } },
+    files: {
+      'teams/team-10.yaml': teamOf('team-10', 'sequential'),
+      'teams/team-9.yaml': teamOf('team-9', 'parallel'),
+      'teams/team-1.yaml': teamOf('team-1', 'sequential'),
+    },
+  }))
+  const { open } = server
   /** The teams of this test, in the order of the table. */
   const first = async (page: Page) => {
     const names = await page.locator('.table-body .table-link').allInnerTexts()
@@ -48,7 +38,7 @@ describeWith('chromium', 'tables of the console', function () {
   const shown = (page: Page, wanted: readonly string[]) => becomes(() => first(page), wanted)
 
   it('are sorted by a column: one way, the other, and as before; the address has the order', async () => {
-    await using view = await openConsole(browser, at('teams?tab=teams'))
+    await using view = await open('teams?tab=teams')
     const { page, problems } = view
     await page.getByRole('cell', { name: 'team-10', exact: true }).first().waitFor()
     const before = await first(page)
@@ -77,8 +67,8 @@ describeWith('chromium', 'tables of the console', function () {
       ['local-1', 1],
       ['local-small', 12],
     ] as const)
-      for (let time = 0; time < count; time++) await post(`${service.url}/api/v1/chat`, { message: 'Hello', model })
-    await using view = await openConsole(browser, at('usage?by=model'))
+      for (let time = 0; time < count; time++) await post(`${server.url}/api/v1/chat`, { message: 'Hello', model })
+    await using view = await open('usage?by=model')
     const { page, problems } = view
     const table = page.getByRole('region', { name: 'Usage' })
     const names = () => table.locator('tbody').getByRole('rowheader').allInnerTexts()
@@ -93,7 +83,7 @@ describeWith('chromium', 'tables of the console', function () {
   })
 
   it('have fewer columns in a narrow window, and all again in a wide one', async () => {
-    await using view = await openConsole(browser, at('teams?tab=teams'), { width: 360 })
+    await using view = await open('teams?tab=teams', { width: 360 })
     const { page } = view
     const heads = () => page.getByRole('columnheader').allInnerTexts()
     await page.getByRole('cell', { name: 'team-10', exact: true }).first().waitFor()

@@ -1,10 +1,10 @@
 import { expect } from 'chai'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { describeWith } from '../support/needs.ts'
 import { until } from '../support/wait.ts'
+import { type Console, expectAccessible } from './support/browser.ts'
+import { type CuratedConsole, openCurated } from './support/curated-console.ts'
 import { writeFlows } from './support/flows.ts'
-import { type Console, expectAccessible, openBrowser, openConsole } from './support/browser.ts'
-import { type CuratedHost, openOutside, type Outside, startCurated } from './support/page-plugins.ts'
 import { writeResultPlugins } from './support/result-plugins.ts'
 
 const FLOW = `name: finds
@@ -12,51 +12,33 @@ nodes:
   find: { type: tool, name: thing_find, arguments: { word: step }, next: app }
   app: { type: tool, name: thing_app, arguments: { word: step } }
 `
-const ALL = ['read', 'chat', 'tools', 'workflows', 'admin']
+const ALL = 'read,chat,tools,workflows,admin'
 
 describeWith('chromium', 'a page for results of tools', function () {
   this.timeout(180_000)
-  let browser: Browser
-  let outside: Outside
-  let service: CuratedHost
-  let token: string
+  let curated: CuratedConsole
   let run: string
-  const ends = new AsyncDisposableStack()
 
   before(async () => {
-    browser = await openBrowser()
-    ends.defer(() => browser.close())
-    outside = ends.use(await openOutside())
-    service = ends.use(
-      await startCurated(
-        async home => {
-          await writeFlows(home, { finds: FLOW })
-          return writeResultPlugins(home, outside.url)
-        },
-        { providers: { local: {} }, traces: { enabled: true, content: true }, chat: { tool_result_limit: 1_000_000 } }
-      )
+    curated = await openCurated(
+      async (home, outside) => {
+        await writeFlows(home, { finds: FLOW })
+        return writeResultPlugins(home, outside.url)
+      },
+      { providers: { local: {} }, traces: { enabled: true, content: true }, chat: { tool_result_limit: 1_000_000 } }
     )
-    token = (await service.person(ALL)).token
-    const started = await asked('POST', '/api/v1/workflows/run', { workflow: 'finds', input: {} })
+    const started = await asked('POST /api/v1/workflows/run', { workflow: 'finds', input: {} })
     run = String(started.workflow_id)
     await until(
-      () => asked('GET', `/api/v1/workflows/${run}/status`),
+      () => asked(`GET /api/v1/workflows/${run}/status`),
       ({ status }) => status === 'completed'
     )
   })
-  after(() => ends.disposeAsync())
+  after(() => curated?.[Symbol.asyncDispose]())
 
-  async function asked(method: string, path: string, body?: object): Promise<Record<string, unknown>> {
-    const headers = { authorization: `Bearer ${token}`, ...(body ? { 'content-type': 'application/json' } : {}) }
-    const answer = await fetch(`${service.url}${path}`, { method, headers, ...(body ? { body: JSON.stringify(body) } : {}) })
-    return (await answer.json()) as Record<string, unknown>
-  }
-  async function open(path: string): Promise<Console> {
-    const opened = await openConsole(browser, `${service.url}/console/${path}`)
-    await opened.page.getByLabel('Key or token').fill(token)
-    await opened.page.keyboard.press('Enter')
-    return opened
-  }
+  const asked = async (request: string, body?: object) =>
+    (await (await curated.ask(request, ALL, body)).json()) as Record<string, unknown>
+  const open = (path: string) => curated.signIn(path, ALL)
   async function callTool(tool: string): Promise<Console> {
     const opened = await open(`tools?id=thing_${tool}`)
     await opened.page.getByRole('button', { name: 'Call the tool' }).click()
@@ -67,7 +49,7 @@ describeWith('chromium', 'a page for results of tools', function () {
     return opened
   }
   const conversationOf = async (tool: string) =>
-    String((await asked('POST', '/api/v1/chat', { message: `/tool thing_${tool} {"word":"chat"}` })).conversation_id)
+    String((await asked('POST /api/v1/chat', { message: `/tool thing_${tool} {"word":"chat"}` })).conversation_id)
   const viewOf = (page: Page, title = 'Found', tool = 'thing_find') =>
     page.getByRole('region', { name: `${title}: result of ${tool}` })
   /** The view shows the texts of the result as they are, and nothing else of it. */
@@ -84,7 +66,7 @@ describeWith('chromium', 'a page for results of tools', function () {
     expect(await view.getByRole('link').count()).to.equal(1)
     expect(await view.getByRole('link').getAttribute('href')).to.equal('/console/runs')
     expect(await page.evaluate('window.hit')).to.equal(undefined)
-    expect(outside.requests).to.deep.equal([])
+    expect(curated.outside.requests).to.deep.equal([])
     expect(problems).to.deep.equal([])
   }
   /** The app has the result, and nothing else. */
@@ -102,7 +84,7 @@ describeWith('chromium', 'a page for results of tools', function () {
     ])
     const input = word === undefined ? {} : { word }
     expect(JSON.parse(await app.locator('#input').innerText())).to.deep.equal({ tool: 'thing_app', input, place: 'tool_result' })
-    expect(outside.requests).to.deep.equal([])
+    expect(curated.outside.requests).to.deep.equal([])
     // the page of a plugin that loads from elsewhere is a violation of its own policy, which its console reports
     expect(
       problems.filter(problem => !problem.includes('connect-src') && !problem.includes('Content Security Policy'))
@@ -153,7 +135,7 @@ describeWith('chromium', 'a page for results of tools', function () {
   })
 
   it('shows results of tools of its own plugin only, whatever it declares', async () => {
-    const { pages } = (await asked('GET', '/api/v1/console/pages')) as { pages: { name: string; tools: string[] }[] }
+    const { pages } = (await asked('GET /api/v1/console/pages')) as { pages: { name: string; tools: string[] }[] }
     const tools = Object.fromEntries(pages.map(page => [page.name, page.tools]))
     expect(tools).to.deep.include({ claim_view: [], claim_app: [], said: ['thing_say'], found_app: ['thing_app'] })
     await using opened = await open('tools?id=calculate')
@@ -199,7 +181,7 @@ describeWith('chromium', 'a page for results of tools', function () {
   it('is shown for the step of a run', async () => {
     await using opened = await open(`runs?id=${run}&step=find`)
     await expectView(opened)
-    await opened.page.goto(`${service.url}/console/runs?id=${run}&step=app`)
+    await opened.page.goto(`${curated.service.url}/console/runs?id=${run}&step=app`)
     await opened.page.getByRole('button', { name: 'Show the page of svc-plugin-finder' }).click()
     await expectApp(opened, 'step')
   })
@@ -207,8 +189,7 @@ describeWith('chromium', 'a page for results of tools', function () {
   it('is shown in a trace that has recorded the result', async () => {
     const conversation = await conversationOf('find')
     const [trace] = await until(
-      async () =>
-        ((await asked('GET', `/api/v1/traces?conversation=${conversation}`)) as { traces: { trace_id: string }[] }).traces,
+      async () => ((await asked(`GET /api/v1/traces?conversation=${conversation}`)) as { traces: { trace_id: string }[] }).traces,
       traces => traces.length > 0
     )
     await using opened = await open(`traces?id=${trace!.trace_id}`)

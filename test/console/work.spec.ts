@@ -1,13 +1,14 @@
-import { readFile, rm } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { describeWith } from '../support/needs.ts'
-import { newHome, post, type Service, startService } from '../support/service.ts'
+import { post } from '../support/service.ts'
 import { workersOf } from '../support/two-workers.ts'
 import { until } from '../support/wait.ts'
-import { expectAccessible, openBrowser, openConsole } from './support/browser.ts'
+import { expectAccessible } from './support/browser.ts'
 import { FLOWS, writeFlows } from './support/flows.ts'
+import { useConsole } from './support/use-console.ts'
 
 const RUNS = '/api/v1/workflows'
 /** The engine needs a minute for 20,000: `large.spec.ts` has them from the store. */
@@ -20,31 +21,17 @@ interface Run {
 
 describeWith('chromium', 'workflows and runs in the console', function () {
   this.timeout(240_000)
-  let browser: Browser
-  let home: string
-  let service: Service
-  before(async () => {
-    browser = await openBrowser()
-    home = await newHome()
-    await writeFlows(home)
-    service = await startService({ home })
-  })
-  after(async () => {
-    await browser?.close()
-    await service?.stop()
-    await rm(home, { recursive: true, force: true })
-  })
-
-  const at = (path: string) => `${service.url}/console/${path}`
+  const server = useConsole({ flows: FLOWS })
+  const { at, open } = server
   const begin = async (workflow: string, input: object = {}) =>
-    (await post(`${service.url}${RUNS}/run`, { workflow, input })).body as unknown as Run
+    (await post(`${server.url}${RUNS}/run`, { workflow, input })).body as unknown as Run
   const statusOf = async (id: string) =>
-    ((await (await fetch(`${service.url}${RUNS}/${id}/status`)).json()) as Run & { result: unknown }) ?? {}
+    ((await (await fetch(`${server.url}${RUNS}/${id}/status`)).json()) as Run & { result: unknown }) ?? {}
   /** A run that waits for its question. */
   async function asking(workflow: string): Promise<string> {
     const { workflow_id: id } = await begin(workflow)
     await until(
-      async () => (await fetch(`${service.url}${RUNS}/questions?limit=200`)).text(),
+      async () => (await fetch(`${server.url}${RUNS}/questions?limit=200`)).text(),
       text => text.includes(id)
     )
     return id
@@ -77,7 +64,7 @@ describeWith('chromium', 'workflows and runs in the console', function () {
 
   it('answers a run from the inbox while its workers are killed, and the open page of the run goes on by itself', async () => {
     const id = await asking('ask')
-    await using view = await openConsole(browser, at(`runs?id=${id}`))
+    await using view = await open(`runs?id=${id}`)
     const { page, context, problems } = view
     await page.locator('.bar').getByText('asks').waitFor()
     await nodeOf(page, 'may').and(page.locator('[data-state="waiting"]')).waitFor()
@@ -88,7 +75,7 @@ describeWith('chromium', 'workflows and runs in the console', function () {
       () => inbox.title(),
       title => /^\(\d+\) Inbox/.test(title)
     )
-    for (const pid of await workersOf(home)) process.kill(pid, 'SIGKILL')
+    for (const pid of await workersOf(server.home)) process.kill(pid, 'SIGKILL')
     await until(
       () => statusOf(id).catch(() => ({ status: 'away' })),
       ({ status }) => status === 'running'
@@ -107,7 +94,7 @@ describeWith('chromium', 'workflows and runs in the console', function () {
 
   it('answers a question with a form, and with JSON', async () => {
     const [first, second] = [await asking('form'), await asking('form')]
-    await using view = await openConsole(browser, at('inbox?q=report'))
+    await using view = await open('inbox?q=report')
     const { page, problems } = view
     for (const [id, isJson] of [
       [first, false],
@@ -137,7 +124,7 @@ describeWith('chromium', 'workflows and runs in the console', function () {
 
   it('retries a failed run from a node that was corrected, and shows its steps with input and output', async () => {
     const { workflow_id: failed } = await begin('steps', { who: 'Ada', fails: true })
-    await using view = await openConsole(browser, at('runs?status=failed'))
+    await using view = await open('runs?status=failed')
     const { page, problems } = view
     await page.getByRole('link', { name: 'steps' }).first().click()
     await page.getByRole('heading', { name: 'steps', level: 1 }).waitFor()
@@ -149,10 +136,10 @@ describeWith('chromium', 'workflows and runs in the console', function () {
     expect(page.url()).to.contain('step=broken')
     await page.reload()
     await detail.getByText('Input', { exact: true }).waitFor()
-    const file = join(home, 'workflows', 'steps.yaml')
+    const file = join(server.home, 'workflows', 'steps.yaml')
     const text = await readFile(file, 'utf8')
     expect(text).to.equal(FLOWS.steps)
-    await writeFlows(home, { steps: text.replace('${{ input.none.such }}', 'corrected') })
+    await writeFlows(server.home, { steps: text.replace('${{ input.none.such }}', 'corrected') })
     await detail.getByRole('button', { name: 'Retry from here' }).click()
     const dialog = page.getByRole('dialog', { name: 'Retry from broken' })
     await dialog.getByLabel('Use the current definition').check()
@@ -162,13 +149,13 @@ describeWith('chromium', 'workflows and runs in the console', function () {
     expect(page.url()).not.to.contain(failed)
     await page.getByRole('link', { name: 'Input and result' }).click()
     await page.getByLabel('Result', { exact: true }).getByText('hello Ada!').waitFor()
-    await writeFlows(home, { steps: FLOWS.steps })
+    await writeFlows(server.home, { steps: FLOWS.steps })
     expect(problems).to.deep.equal([])
   })
 
   it('pauses, resumes, signals, queries and cancels a run', async () => {
     const { workflow_id: id } = await begin('waits')
-    await using view = await openConsole(browser, at(`runs?id=${id}`))
+    await using view = await open(`runs?id=${id}`)
     const { page, problems } = view
     await page.locator('.bar').getByText('waiting').waitFor()
     await page.getByRole('button', { name: 'Pause' }).click()
@@ -192,11 +179,11 @@ describeWith('chromium', 'workflows and runs in the console', function () {
   })
 
   it('marks a problem of a text in the text and in the drawing, refuses to save it, and saves what is right', async () => {
-    await writeFlows(home, {
+    await writeFlows(server.home, {
       edited:
         'name: edited # kept\nnodes:\n  one: { type: transform, value: 1, next: two }\n  two: { type: transform, value: 2 }\n',
     })
-    await using view = await openConsole(browser, at('workflows?id=edited'))
+    await using view = await open('workflows?id=edited')
     const { page, problems } = view
     const editor = page.getByRole('textbox', { name: 'Text of edited' })
     await editor.getByText('two: { type: transform, value: 2 }').click()
@@ -210,7 +197,7 @@ describeWith('chromium', 'workflows and runs in the console', function () {
     await expectAccessible(page, 'a text with a problem')
     await page.getByRole('button', { name: 'Save' }).click()
     await page.getByRole('alert').getByText('INVALID_VALUE').waitFor()
-    expect(await readFile(join(home, 'workflows', 'edited.yaml'), 'utf8')).not.to.contain('three')
+    expect(await readFile(join(server.home, 'workflows', 'edited.yaml'), 'utf8')).not.to.contain('three')
     await found.getByRole('button').first().click()
     await page.keyboard.press('End')
     await page.keyboard.press('Shift+Home')
@@ -218,32 +205,32 @@ describeWith('chromium', 'workflows and runs in the console', function () {
     await page.getByText('valid', { exact: true }).waitFor()
     await page.keyboard.press('Control+s')
     await until(
-      () => readFile(join(home, 'workflows', 'edited.yaml'), 'utf8'),
+      () => readFile(join(server.home, 'workflows', 'edited.yaml'), 'utf8'),
       text => text.includes('# corrected')
     )
-    expect(await readFile(join(home, 'workflows', 'edited.yaml'), 'utf8')).to.contain('# kept')
+    expect(await readFile(join(server.home, 'workflows', 'edited.yaml'), 'utf8')).to.contain('# kept')
     expect(problems).to.deep.equal([])
   })
 
   it('does not save over what another has saved meanwhile, unless the reader says so', async () => {
-    await writeFlows(home, { shared: 'name: shared\nnodes:\n  one: { type: transform, value: 1 }\n' })
-    await using view = await openConsole(browser, at('workflows?id=shared'))
+    await writeFlows(server.home, { shared: 'name: shared\nnodes:\n  one: { type: transform, value: 1 }\n' })
+    await using view = await open('workflows?id=shared')
     const { page } = view
     await page.getByRole('textbox', { name: 'Text of shared' }).click()
     await page.keyboard.press('Control+End')
     await page.keyboard.type('# mine')
-    await writeFlows(home, { shared: 'name: shared # theirs\nnodes:\n  one: { type: transform, value: 1 }\n' })
+    await writeFlows(server.home, { shared: 'name: shared # theirs\nnodes:\n  one: { type: transform, value: 1 }\n' })
     await page.keyboard.press('Control+s')
     await page.getByText('The text was changed elsewhere').waitFor()
     await page.getByRole('button', { name: 'Save over it' }).click()
     await until(
-      () => readFile(join(home, 'workflows', 'shared.yaml'), 'utf8'),
+      () => readFile(join(server.home, 'workflows', 'shared.yaml'), 'utf8'),
       text => text.includes('# mine') && !text.includes('# theirs')
     )
   })
 
   it('starts a run by keys alone, from the list of commands, and answers it', async () => {
-    await using view = await openConsole(browser, at('overview'))
+    await using view = await open('overview')
     const { page, problems } = view
     await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
     await page.keyboard.press('Control+k')
@@ -270,7 +257,7 @@ describeWith('chromium', 'workflows and runs in the console', function () {
 
   it('shows a run of thousands of steps with few rows in the page, and finds the failed one', async () => {
     const doing = 'do: { type: transform, value: "${{ item > 0 ? item : input.none.such }}" }'
-    await writeFlows(home, {
+    await writeFlows(server.home, {
       many: `name: many\ninputs: { type: object, properties: { items: { type: array } } }\nnodes:\n  each: { type: map, over: input.items, ${doing} }\n`,
     })
     const items = Array.from({ length: STEPS }, (_, index) => (index === STEPS - 1 ? 0 : index + 1))
@@ -279,7 +266,7 @@ describeWith('chromium', 'workflows and runs in the console', function () {
       () => statusOf(id),
       ({ status }) => status !== 'running'
     )
-    await using view = await openConsole(browser, at(`runs?id=${id}`))
+    await using view = await open(`runs?id=${id}`)
     const { page, problems } = view
     const steps = page.getByRole('region', { name: 'Steps of the run' })
     await steps.getByRole('row').nth(5).waitFor()

@@ -1,11 +1,11 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Browser, Frame, Page } from 'playwright-core'
+import { expect } from 'chai'
+import type { Frame, Page } from 'playwright-core'
 import { until } from '../../support/wait.ts'
 import { type AppServers, openAppServers } from './app-servers.ts'
-import { type Console, openBrowser, openConsole } from './browser.ts'
+import { type CuratedConsole, openCurated, type SignedIn } from './curated-console.ts'
 import { writeFlows } from './flows.ts'
-import { type CuratedHost, openOutside, type Outside, startCurated } from './page-plugins.ts'
 
 /** A person must allow each call of the tool `careful`. */
 const ASKS = `import { definePlugin } from '@svc/core'
@@ -32,20 +32,12 @@ async function writeAsking(home: string): Promise<string> {
   return place
 }
 
-/** The console, signed in, at one of its pages. */
-interface SignedIn extends Console {
-  readonly token: string
-}
-
 interface OpenApp extends SignedIn {
   readonly frame: Frame
 }
 
 /** A server with two MCP servers, a server outside, and a browser. */
-export interface Apps extends AsyncDisposable {
-  readonly browser: Browser
-  readonly service: CuratedHost
-  readonly outside: Outside
+export interface Apps extends Omit<CuratedConsole, 'ask' | 'signIn'> {
   readonly servers: AppServers
   readonly signIn: (path: string, scopes?: string) => Promise<SignedIn>
   /** Calls a tool on its page. */
@@ -60,16 +52,15 @@ export interface Apps extends AsyncDisposable {
   ) => Promise<{ readonly status: number; readonly body: Record<string, unknown> }>
 }
 
+/** The states of a call that is over. */
+const ENDED = /^(?:completed|the tool failed|failed|cancelled|broken)$/
 const ALL = 'read,chat,tools,workflows,admin'
 
 export async function openApps(): Promise<Apps> {
   const ends = new AsyncDisposableStack()
-  const browser = await openBrowser()
-  ends.defer(() => browser.close())
-  const outside = ends.use(await openOutside())
   const servers = ends.use(await openAppServers())
-  const service = ends.use(
-    await startCurated(
+  const curated = ends.use(
+    await openCurated(
       async home => {
         await writeFile(join(home, 'mcp.yaml'), servers.yaml)
         await writeFlows(home, { weather: 'name: weather\nnodes:\n  look: { type: tool, name: apps__weather, arguments: {} }\n' })
@@ -78,16 +69,8 @@ export async function openApps(): Promise<Apps> {
       { providers: { local: {} }, traces: { enabled: true, content: true } }
     )
   )
-  const tokens = new Map<string, string>()
-  const tokenOf = async (scopes: string) => {
-    const token = tokens.get(scopes) ?? (await service.person(scopes.split(','))).token
-    tokens.set(scopes, token)
-    return token
-  }
   const get: Apps['get'] = async (path, scopes = ALL, body) => {
-    const headers = { authorization: `Bearer ${await tokenOf(scopes)}`, ...(body && { 'content-type': 'application/json' }) }
-    const request = body ? { method: 'POST', headers, body: JSON.stringify(body) } : { headers }
-    const response = await fetch(`${service.url}${path}`, request)
+    const response = await curated.ask(`${body ? 'POST' : 'GET'} ${path}`, scopes, body)
     return { status: response.status, body: (await response.json()) as Record<string, unknown> }
   }
   await until(
@@ -98,24 +81,20 @@ export async function openApps(): Promise<Apps> {
     () => get('/api/v1/tools/apps__show'),
     ({ status }) => status === 200
   )
-  const signIn: Apps['signIn'] = async (path, scopes = ALL) => {
-    const token = await tokenOf(scopes)
-    const view = await openConsole(browser, `${service.url}/console/${path}`)
-    await view.page.getByLabel('Key or token').fill(token)
-    await view.page.keyboard.press('Enter')
-    return { ...view, token }
-  }
+  const signIn: Apps['signIn'] = (path, scopes = ALL) => curated.signIn(path, scopes)
   const callTool: Apps['callTool'] = async (tool, scopes) => {
     const view = await signIn(`tools?id=apps__${tool}`, scopes)
     await view.page.getByRole('button', { name: 'Call the tool' }).click()
-    await view.page.getByRole('region', { name: 'The call' }).getByText('completed').waitFor()
+    const call = view.page.getByRole('region', { name: 'The call' })
+    await call.getByText(ENDED).waitFor()
+    expect(await call.innerText()).to.contain('completed')
     return view
   }
   const openApp: Apps['openApp'] = async (tool = 'show') => {
     const view = await callTool(tool)
     return { ...view, frame: await appOf(view.page) }
   }
-  return { browser, service, outside, servers, signIn, callTool, openApp, get, [Symbol.asyncDispose]: () => ends.disposeAsync() }
+  return { ...curated, servers, signIn, callTool, openApp, get, [Symbol.asyncDispose]: () => ends.disposeAsync() }
 }
 
 /** The frame of the app, when it has started. */

@@ -1,8 +1,8 @@
 import { expect } from 'chai'
-import type { Browser, Frame, Page } from 'playwright-core'
+import type { Frame, Page } from 'playwright-core'
 import { until } from '../../support/wait.ts'
-import { type Console, openBrowser, openConsole } from './browser.ts'
-import { type CuratedHost, openOutside, type Outside, startCurated, writePagePlugin } from './page-plugins.ts'
+import { type CuratedConsole, openCurated, type SignedIn } from './curated-console.ts'
+import { type CuratedHost, writePagePlugin } from './page-plugins.ts'
 
 /** What the hostile page declares. The last ones it never gets: they give credentials, or change plugins. */
 const RIGHTS = [
@@ -17,47 +17,30 @@ const RIGHTS = [
 export const READ = 'read'
 export const ALL = 'read,tools,admin'
 
-interface OpenPage extends Console {
+interface OpenPage extends SignedIn {
   readonly frame: Frame
-  /** With which the reader has signed in. */
-  readonly token: string
 }
 
 /** A server with a hostile and an honest plugin, a server outside, and a browser. */
-export interface HostilePages extends AsyncDisposable {
-  readonly browser: Browser
-  readonly service: CuratedHost
-  readonly outside: Outside
+export interface HostilePages extends Omit<CuratedConsole, 'signIn'> {
   /** The console on a page of a plugin, signed in with these scopes. */
-  readonly signIn: (name: string, scopes: string, width?: number, token?: string) => Promise<Omit<OpenPage, 'frame'>>
+  readonly signIn: (name: string, scopes: string, width?: number, token?: string) => Promise<SignedIn>
   /** The same, and the frame of the page. */
   readonly openPage: (name?: string, scopes?: string, width?: number, token?: string) => Promise<OpenPage>
 }
 
 export async function openHostilePages(): Promise<HostilePages> {
-  const ends = new AsyncDisposableStack()
-  const browser = await openBrowser()
-  ends.defer(() => browser.close())
-  const outside = ends.use(await openOutside())
-  const service = ends.use(
-    await startCurated(async home => [
-      await writePagePlugin(home, 'hostile', RIGHTS),
-      await writePagePlugin(home, 'honest', ['GET /honest/things']),
-    ])
-  )
-  const tokens = new Map<string, string>()
-  for (const scopes of [ALL, READ]) tokens.set(scopes, (await service.person(scopes.split(','))).token)
-  const signIn: HostilePages['signIn'] = async (name, scopes, width = 1280, token = tokens.get(scopes)!) => {
-    const view = await openConsole(browser, `${service.url}/console/pages/${name}`, { width })
-    await view.page.getByLabel('Key or token').fill(token)
-    await view.page.keyboard.press('Enter')
-    return { ...view, token }
-  }
+  const curated = await openCurated(async home => [
+    await writePagePlugin(home, 'hostile', RIGHTS),
+    await writePagePlugin(home, 'honest', ['GET /honest/things']),
+  ])
+  const signIn: HostilePages['signIn'] = (name, scopes, width = 1280, token) =>
+    curated.signIn(`pages/${name}`, scopes, { width, ...(token !== undefined && { token }) })
   const openPage: HostilePages['openPage'] = async (name = 'hostile', scopes = ALL, width, token) => {
     const view = await signIn(name, scopes, width, token)
     return { ...view, frame: await frameOf(view.page) }
   }
-  return { browser, service, outside, signIn, openPage, [Symbol.asyncDispose]: () => ends.disposeAsync() }
+  return { ...curated, signIn, openPage }
 }
 
 /** The frame of the page, when it has started. */

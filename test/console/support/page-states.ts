@@ -12,7 +12,12 @@ export interface PageState {
   readonly shows: string
 }
 
+/** The navigation groups the pages in this way, too. Those of a group are checked in one file, `accessible-<group>.spec.ts`. */
+export const PAGE_GROUPS = ['operate', 'work', 'connected'] as const
+export type PageGroup = (typeof PAGE_GROUPS)[number]
+
 export interface PageStates {
+  readonly group: PageGroup
   readonly title: string
   readonly empty: PageState
   /** The page with content, and its tabs and selections. */
@@ -33,12 +38,14 @@ const first = (selector: string) => (page: Page) => page.locator(selector).first
 /** What the pages show, by the ids that {@link fillServer} returns. The keys are the routes of the router: a test compares them. */
 export const pageStates = (ids: Readonly<Record<string, string>>): Readonly<Record<string, PageStates>> => ({
   '/overview': {
+    group: 'operate',
     title: 'Overview',
     empty: { path: 'overview', shows: '.tile-value' },
     full: [{ path: 'overview', shows: '.tile-value' }],
     error: { path: 'overview', shows: alert },
   },
   '/playground': {
+    group: 'operate',
     title: 'Playground',
     empty: { path: 'playground', shows: '.suggestion' },
     full: [
@@ -49,6 +56,7 @@ export const pageStates = (ids: Readonly<Record<string, string>>): Readonly<Reco
     error: { path: 'playground', act: say, shows: alert },
   },
   '/conversations': {
+    group: 'operate',
     title: 'Conversations',
     empty: { path: 'conversations', shows: 'text=No conversations yet' },
     full: [
@@ -58,6 +66,7 @@ export const pageStates = (ids: Readonly<Record<string, string>>): Readonly<Reco
     error: { path: 'conversations', shows: alert },
   },
   '/traces': {
+    group: 'operate',
     title: 'Traces',
     empty: { path: 'traces', shows: 'text=No traces' },
     full: [
@@ -67,6 +76,7 @@ export const pageStates = (ids: Readonly<Record<string, string>>): Readonly<Reco
     error: { path: 'traces', shows: alert },
   },
   '/inbox': {
+    group: 'operate',
     title: 'Inbox',
     empty: { path: 'inbox', shows: 'text=Nothing waits for you' },
     full: [
@@ -76,6 +86,7 @@ export const pageStates = (ids: Readonly<Record<string, string>>): Readonly<Reco
     error: { path: 'inbox', shows: alert },
   },
   '/workflows': {
+    group: 'work',
     title: 'Workflows',
     empty: { path: 'workflows?q=nothing-is-called-this', shows: 'text=No workflow matches' },
     full: [
@@ -85,6 +96,7 @@ export const pageStates = (ids: Readonly<Record<string, string>>): Readonly<Reco
     error: { path: 'workflows', shows: alert },
   },
   '/runs': {
+    group: 'work',
     title: 'Runs',
     empty: { path: 'runs', shows: 'text=No runs yet' },
     full: [
@@ -94,6 +106,7 @@ export const pageStates = (ids: Readonly<Record<string, string>>): Readonly<Reco
     error: { path: 'runs', shows: alert },
   },
   '/teams': {
+    group: 'work',
     title: 'Teams',
     empty: { path: 'teams', shows: 'text=No team has run yet' },
     full: [
@@ -105,6 +118,7 @@ export const pageStates = (ids: Readonly<Record<string, string>>): Readonly<Reco
     error: { path: 'teams', shows: alert },
   },
   '/schedules': {
+    group: 'work',
     title: 'Schedules',
     empty: { path: 'schedules', shows: 'text=No schedules' },
     full: [
@@ -114,6 +128,7 @@ export const pageStates = (ids: Readonly<Record<string, string>>): Readonly<Reco
     error: { path: 'schedules', shows: alert },
   },
   '/jobs': {
+    group: 'work',
     title: 'Jobs',
     empty: { path: 'jobs?state=failed', shows: 'text=No job matches' },
     full: [
@@ -123,6 +138,7 @@ export const pageStates = (ids: Readonly<Record<string, string>>): Readonly<Reco
     error: { path: 'jobs', shows: alert },
   },
   '/dead-letters': {
+    group: 'work',
     title: 'Dead letters',
     empty: { path: 'dead-letters', shows: 'text=No run has failed for good' },
     full: [
@@ -132,6 +148,7 @@ export const pageStates = (ids: Readonly<Record<string, string>>): Readonly<Reco
     error: { path: 'dead-letters', shows: alert },
   },
   '/tools': {
+    group: 'connected',
     title: 'Tools',
     empty: { path: 'tools?q=nothing-is-called-this', shows: 'text=Nothing found' },
     full: [
@@ -143,6 +160,7 @@ export const pageStates = (ids: Readonly<Record<string, string>>): Readonly<Reco
     error: { path: 'tools?id=order&tab=about', shows: alert },
   },
   '/mcp': {
+    group: 'connected',
     title: 'MCP servers',
     empty: { path: 'mcp', shows: 'text=No MCP servers' },
     full: [
@@ -156,6 +174,7 @@ export const pageStates = (ids: Readonly<Record<string, string>>): Readonly<Reco
     error: { path: 'mcp?id=fixed', shows: alert },
   },
   '/plugins': {
+    group: 'connected',
     title: 'Plugins',
     empty: { path: 'plugins?q=nothing-is-called-this', shows: 'text=Nothing found' },
     full: [
@@ -167,6 +186,7 @@ export const pageStates = (ids: Readonly<Record<string, string>>): Readonly<Reco
     error: { path: 'plugins', shows: alert },
   },
   '/providers': {
+    group: 'connected',
     title: 'Providers',
     empty: { path: 'providers?q=nothing-is-called-this', shows: 'text=Nothing found' },
     full: [
@@ -176,12 +196,14 @@ export const pageStates = (ids: Readonly<Record<string, string>>): Readonly<Reco
     error: { path: 'providers?id=local', shows: alert },
   },
   '/tokens': {
+    group: 'operate',
     title: 'Tokens',
     empty: { path: 'tokens', shows: 'text=No tokens' },
     full: [{ path: 'tokens', shows: 'text=someone' }],
     error: { path: 'tokens', shows: alert },
   },
   '/usage': {
+    group: 'operate',
     title: 'Usage and limits',
     empty: { path: 'usage?metric=errors&range=1h', shows: 'text=Nothing in this time' },
     full: [
@@ -191,6 +213,7 @@ export const pageStates = (ids: Readonly<Record<string, string>>): Readonly<Reco
     error: { path: 'usage', shows: alert },
   },
   '/configuration': {
+    group: 'operate',
     title: 'Configuration',
     empty: { path: 'configuration?q=nothing-is-called-this', shows: 'text=Nothing found' },
     full: [
@@ -200,6 +223,7 @@ export const pageStates = (ids: Readonly<Record<string, string>>): Readonly<Reco
     error: { path: 'configuration?id=server.body_limit', shows: alert },
   },
   '/logs': {
+    group: 'operate',
     title: 'Logs and events',
     empty: { path: 'logs?request=none', shows: 'text=No line yet' },
     full: [
@@ -209,6 +233,7 @@ export const pageStates = (ids: Readonly<Record<string, string>>): Readonly<Reco
     error: { path: 'logs', shows: alert },
   },
   '/webhooks': {
+    group: 'connected',
     title: 'Webhooks',
     empty: { path: 'webhooks', shows: 'text=No webhooks' },
     full: [
@@ -218,12 +243,14 @@ export const pageStates = (ids: Readonly<Record<string, string>>): Readonly<Reco
     error: { path: 'webhooks', shows: alert },
   },
   '/doctor': {
+    group: 'operate',
     title: 'Doctor',
     empty: { path: 'doctor', shows: 'text=Not examined yet' },
     full: [{ path: 'doctor', act: examine, shows: '[aria-label="Findings"] >> text=/^node$/' }],
     error: { path: 'doctor', act: examine, shows: alert },
   },
   '/pages/$name': {
+    group: 'connected',
     title: 'Things',
     empty: { path: 'pages/nothing', shows: 'text=Nothing here yet' },
     full: [{ path: 'pages/things', shows: '[role="cell"]' }],

@@ -1,4 +1,5 @@
-import { useQuery } from '@tanstack/react-query'
+import { queryOptions, useQuery, useQueryClient } from '@tanstack/react-query'
+import type { ReplyOf } from '@svc/client'
 import { useRef } from 'react'
 import { client } from './api.ts'
 import { IMAGE_TYPES, sizeText } from './attached.tsx'
@@ -27,22 +28,33 @@ const UNNAMED_TYPE = 'application/octet-stream'
 /** What goes with the next message of the playground. */
 export const attachments = createValue<Attachments>({ files: [] })
 
+const LIMIT_KEY = 'rest.chat_body_limit'
+const bodyLimit = queryOptions({
+  queryKey: ['config', LIMIT_KEY],
+  queryFn: ({ signal }) => client.get('/api/v1/config', { query: { key: LIMIT_KEY }, signal }),
+  staleTime: Number.POSITIVE_INFINITY,
+})
+
+function limitIn(config: ReplyOf<'get', '/api/v1/config'> | undefined): number {
+  const value = config?.values.find(one => one.key === LIMIT_KEY)?.value
+  return typeof value === 'number' ? value : USUAL_LIMIT
+}
+
 /** The bytes that a request of the chat may have, with its files in base64. */
 export function useBodyLimit(): number {
-  const key = 'rest.chat_body_limit'
-  const { data } = useQuery({
-    queryKey: ['config', key],
-    queryFn: ({ signal }) => client.get('/api/v1/config', { query: { key }, signal }),
-    staleTime: Number.POSITIVE_INFINITY,
-  })
-  const value = data?.values.find(one => one.key === key)?.value
-  return typeof value === 'number' ? value : USUAL_LIMIT
+  return limitIn(useQuery(bodyLimit).data)
+}
+
+/** Reads the files that the reader gives, as soon as the server has said its limit. */
+export function useAttach(): (files: readonly File[]) => Promise<void> {
+  const queries = useQueryClient()
+  return async files => add(files, limitIn(await queries.ensureQueryData(bodyLimit).catch(() => undefined)))
 }
 
 const encodedSize = (size: number) => Math.ceil(size / 3) * 4
 
 /** Reads files for the next message. What the server would refuse for its size is not added. */
-export async function attach(added: readonly File[], limit: number): Promise<void> {
+async function add(added: readonly File[], limit: number): Promise<void> {
   const before = attachments.get().files
   const refused: string[] = []
   const taken: File[] = []
@@ -131,7 +143,8 @@ export function AttachedFiles({ limit }: { readonly limit: number }) {
 }
 
 /** A button that lets the reader choose files. */
-export function AttachButton({ limit }: { readonly limit: number }) {
+export function AttachButton() {
+  const attach = useAttach()
   const field = useRef<HTMLInputElement>(null)
   return (
     <>
@@ -142,7 +155,7 @@ export function AttachButton({ limit }: { readonly limit: number }) {
         hidden
         aria-label="Files"
         onChange={({ currentTarget }) => {
-          void attach([...(currentTarget.files ?? [])], limit)
+          void attach([...(currentTarget.files ?? [])])
           currentTarget.value = ''
         }}
       />

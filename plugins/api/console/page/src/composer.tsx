@@ -1,5 +1,5 @@
 import { type ClipboardEvent, type FormEvent, type KeyboardEvent, type RefObject, useRef } from 'react'
-import { AttachButton, AttachedFiles, attach, attachments, useBodyLimit } from './attachments.tsx'
+import { AttachButton, AttachedFiles, attachments, useAttach, useBodyLimit } from './attachments.tsx'
 import { sendToAll, settings } from './playground-request.ts'
 import { prompt } from './prompt.ts'
 import { useValue } from './value.ts'
@@ -16,8 +16,9 @@ export function Composer(props: ComposerProps) {
   const text = useValue(prompt)
   const { problem } = useValue(settings)
   const limit = useBodyLimit()
+  const attach = useAttach()
   const field = useRef<HTMLTextAreaElement>(null)
-  const { submit, onKeyDown, onPaste } = eventsOf(props, field, limit)
+  const { submit, onKeyDown, onPaste } = eventsOf(props, field, attach)
   return (
     <form className="composer" onSubmit={submit}>
       <div className="composer-box">
@@ -37,7 +38,7 @@ export function Composer(props: ComposerProps) {
         />
         <AttachedFiles limit={limit} />
         <div className="composer-foot">
-          <AttachButton limit={limit} />
+          <AttachButton />
           {problem === undefined ? (
             <span className="grow only-wide">Enter sends, Shift+Enter starts a line</span>
           ) : (
@@ -64,7 +65,11 @@ const SendButton = ({ isOff }: { readonly isOff: boolean }) => (
 )
 
 /** What the keys, the clipboard and the button do. */
-function eventsOf({ isBusy, onStop }: ComposerProps, field: RefObject<HTMLTextAreaElement | null>, limit: number) {
+function eventsOf(
+  { isBusy, onStop }: ComposerProps,
+  field: RefObject<HTMLTextAreaElement | null>,
+  attach: ReturnType<typeof useAttach>
+) {
   const submit = (event?: FormEvent) => {
     event?.preventDefault()
     const message = prompt.get().trim()
@@ -85,7 +90,7 @@ function eventsOf({ isBusy, onStop }: ComposerProps, field: RefObject<HTMLTextAr
     const files = [...event.clipboardData.files]
     if (files.length === 0) return
     event.preventDefault()
-    void attach(files, limit)
+    void attach(files)
   }
   return { submit, onKeyDown, onPaste }
 }

@@ -11,7 +11,6 @@ interface JsonEditorProps {
   readonly problem?: string | undefined
   /** Offers keys and values while the reader types. */
   readonly schema?: unknown
-  readonly rows?: readonly [least: number, most: number]
 }
 
 /** A JSON text. It is a plain field until the code of the editor is there; what was typed meanwhile stays, with the cursor. */
@@ -46,8 +45,14 @@ interface PlainTextProps extends JsonEditorProps {
   readonly selected: RefObject<Selected | undefined>
 }
 
+/**
+ * As high as the editor with these lines: what stands below must not move when the editor takes the place, or a press on a button there
+ * is lost.
+ */
+const heightOf = (text: string) => `clamp(5rem, calc(${text.split('\n').length} * 1.55 * var(--text-s) + 1rem + 2px), 24rem)`
+
 /** Remembers what is selected, for the editor that takes its place. */
-function PlainText({ label, text, onChange, problem, rows: [least, most] = [2, 16], selected }: PlainTextProps) {
+function PlainText({ label, text, onChange, problem, selected }: PlainTextProps) {
   const field = useRef<HTMLTextAreaElement>(null)
   useLayoutEffect(() => {
     const { current } = field
@@ -60,7 +65,7 @@ function PlainText({ label, text, onChange, problem, rows: [least, most] = [2, 1
     <textarea
       ref={field}
       className="textarea mono"
-      rows={Math.min(most, Math.max(least, text.split('\n').length))}
+      style={{ height: heightOf(text) }}
       spellCheck={false}
       aria-label={label}
       value={text}

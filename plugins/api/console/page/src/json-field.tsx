@@ -6,15 +6,14 @@ interface JsonFieldProps {
   readonly name: string
   readonly label: string
   readonly value: unknown
-  readonly rows?: number
 }
 
 /** A value as JSON, in a form. Text that is no JSON is said at once; `jsonIn` throws for it. */
-export function JsonField({ name, label, value, rows = 5 }: JsonFieldProps) {
+export function JsonField({ name, label, value }: JsonFieldProps) {
   const [text, setText] = useState(() => JSON.stringify(value, null, 2) ?? '')
   return (
     <>
-      <JsonEditor label={label} text={text} onChange={setText} problem={problemIn(text)} rows={[rows, 16]} />
+      <JsonEditor label={label} text={text} onChange={setText} problem={problemIn(text)} />
       <input type="hidden" name={name} value={text} />
     </>
   )

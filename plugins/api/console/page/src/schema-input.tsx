@@ -71,7 +71,6 @@ export const isRecord = (value: unknown): value is Record<string, unknown> =>
 interface JsonTextProps {
   readonly label: string
   readonly edited: EditedValue
-  readonly rows?: readonly [least: number, most: number]
   /** Offers keys and values while the reader types. */
   readonly schema?: unknown
 }
@@ -92,11 +91,11 @@ interface SchemaInputProps {
 /** A form where there is a schema, and JSON for every value. */
 export function SchemaInput({ schema, label, edited }: SchemaInputProps) {
   const [isJson, setJson] = useState(false)
-  if (!isRecord(schema)) return <JsonText label={label} edited={edited} rows={[5, 16]} />
+  if (!isRecord(schema)) return <JsonText label={label} edited={edited} />
   return (
     <>
       {isJson ? (
-        <JsonText label={label} edited={edited} rows={[5, 16]} schema={schema} />
+        <JsonText label={label} edited={edited} schema={schema} />
       ) : (
         <SchemaForm schema={schema} value={edited.value} onChange={edited.fromForm} />
       )}

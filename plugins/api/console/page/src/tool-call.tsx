@@ -40,7 +40,7 @@ export function Call({ tool }: { readonly tool: Schemas['ToolDetail'] }) {
             hasProblems={isTouched || running !== undefined}
           />
         </section>
-        <JsonText label="Arguments as JSON" edited={edited} rows={[8, 24]} schema={tool.input_schema} />
+        <JsonText label="Arguments as JSON" edited={edited} schema={tool.input_schema} />
       </div>
       <div className="row">
         <button
