@@ -91,6 +91,12 @@ describe('the login of the console', function () {
     expect(JSON.parse((await me(cookie.split(';', 1)[0]!)).text)).to.include({ principal: 'api-key', scheme: 'console_session' })
   })
 
+  it('begins at /, which sends a browser without a credential to the page, and no other client', async () => {
+    const { status, headers } = await at('/', { headers: { accept: 'text/html' } })
+    expect([status, headers.location]).to.deep.equal([302, '/console'])
+    expect((await at('/', { headers: { accept: 'application/json' } })).status).to.equal(401)
+  })
+
   it('marks the cookie as secure for a page over HTTPS', async () => {
     await using proxied = await startService({
       env: { ...ENV, SVC_SERVER__ALLOWED_HOSTS: '["svc.example"]', SVC_SERVER__TRUSTED_PROXIES: '["127.0.0.0/8"]' },

@@ -92,6 +92,27 @@ describeWith('chromium', 'workflows and runs in the console', function () {
     await inbox.close()
   })
 
+  it('shows a run as it ended, although it ended while the page was reading', async () => {
+    const { workflow_id: id } = await begin('waits')
+    await using view = await open('overview')
+    const { page, problems } = view
+    await page.route(`**${RUNS}/${id}/steps?*`, async route => {
+      const early = await route.fetch()
+      await post(`${server.url}${RUNS}/${id}/events`, { name: 'go', data: {} })
+      await until(
+        () => statusOf(id),
+        ({ status }) => status === 'completed'
+      )
+      await page.unroute(`**${RUNS}/${id}/steps?*`)
+      await route.fulfill({ response: early })
+    })
+    await page.goto(at(`runs?id=${id}`))
+    await page.locator('.bar').getByText('completed').waitFor()
+    await nodeOf(page, 'last').and(page.locator('[data-state="completed"]')).waitFor()
+    await page.locator('.bar').getByText('3 steps').waitFor()
+    expect(problems).to.deep.equal([])
+  })
+
   it('answers a question with a form, and with JSON', async () => {
     const [first, second] = [await asking('form'), await asking('form')]
     await using view = await open('inbox?q=report')

@@ -12,6 +12,8 @@ const { Router } = createRequire(import.meta.url)('@koa/router') as typeof impor
 export interface Routing {
   /** Stores the matching route or mount in the state of the request, for the log, metrics and authentication. Refuses nothing. */
   readonly find: Middleware
+  /** Sends a browser that opens `/` to the page. */
+  readonly redirectBrowser: Middleware
   /** Refuses requests without a matching route. Throws NOT_FOUND, METHOD_NOT_ALLOWED. */
   readonly refuseUnknown: Middleware
 }
@@ -71,11 +73,14 @@ export function createRouting(parts: RoutingOptions): Routing {
         return ctx.state.mount || isReserved(ctx.path) ? next() : isolated(ctx, next)
       })
     },
+    redirectBrowser(ctx, next) {
+      const start = ctx.path === '/' && !ctx.state.route ? page() : undefined
+      if (start !== undefined) ctx.vary('Accept')
+      if (start === undefined || !isOfBrowser(ctx)) return next()
+      ctx.redirect(start)
+    },
     refuseUnknown(ctx, next) {
       if (ctx.state.route || ctx.state.mount) return next()
-      const start = ctx.path === '/' ? page() : undefined
-      if (start !== undefined) ctx.vary('Accept')
-      if (start !== undefined && isOfBrowser(ctx)) return ctx.redirect(start)
       if (!isMatched(ctx)) throw routeUnknown(ctx.method, ctx.path, guides(), mountOf(mounts, ctx.path)?.off)
       const allowed = methodsOf(ctx)
       ctx.set('Allow', allowed.join(', '))

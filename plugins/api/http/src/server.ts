@@ -190,6 +190,7 @@ function createApp(parts: AppOptions): Koa<RequestState> {
     parts.cors.middleware, // checks the Origin and answers preflights
     leaving(life),
     createFlood(config.max_requests_per_second),
+    routing.redirectBrowser, // before the login: the page has its own
     parts.credentials.middleware, // hides credentials from everything except schemes
     parts.authentication.middleware, // checks the scope too
     parts.roleGuard,

@@ -47,6 +47,8 @@ export function useRunSteps(id: string): RunSteps {
 
 async function follow(id: string, value: Value<RunSteps>, signal: AbortSignal): Promise<void> {
   const log = new StepLog()
+  // before its steps: those of a run that has ended by then are final
+  const { status } = await client.runs.get(id, { signal })
   let last = 0
   let cursor: string | undefined
   do {
@@ -62,7 +64,6 @@ async function follow(id: string, value: Value<RunSteps>, signal: AbortSignal): 
     value.set({ ...value.get(), steps: log.list() })
     cursor = page.next_cursor ?? undefined
   } while (cursor !== undefined)
-  const { status } = await client.runs.get(id, { signal })
   value.set({ ...value.get(), state: status === 'running' ? 'live' : 'over', changes: value.get().changes + 1 })
   if (status !== 'running') return
   let isPlanned = false

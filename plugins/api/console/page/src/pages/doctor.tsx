@@ -62,7 +62,8 @@ export function Doctor() {
         </button>
       </div>
       <p className="muted small">
-        Each part of the server examines itself thoroughly, as <code>svc doctor</code> does. It can take minutes.
+        Each part of the running server examines itself thoroughly, which can take minutes. On its machine,{' '}
+        <code>svc doctor</code> also checks folders, configuration files, ports and the sandbox.
       </p>
       <Problem error={problem} />
       {state === 'none' && <Empty title="Not examined yet">Findings appear here as soon as a part has made them.</Empty>}
