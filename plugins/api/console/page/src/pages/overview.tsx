@@ -1,3 +1,4 @@
+import type { ReplyOf } from '@svc/client'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useVirtualizer } from '@tanstack/react-virtual'
@@ -89,11 +90,12 @@ function uptimeOf(seconds: number): string {
 const TILES = [
   { metric: 'requests', name: 'Requests' },
   { metric: 'errors', name: 'Errors' },
-  { metric: 'latency', name: 'Latency' },
+  { metric: 'latency', name: 'Median latency' },
   { metric: 'tokens', name: 'Tokens' },
 ] as const
 
 type Metric = (typeof TILES)[number]['metric']
+type Read = ReplyOf<'get', '/api/v1/series'>
 
 function Tiles() {
   return (
@@ -112,39 +114,35 @@ function Tile({ metric, name }: { readonly metric: Metric; readonly name: string
     queryKey: ['overview', 'series', metric],
     queryFn: ({ signal }) => client.get('/api/v1/series', { query: { metric, step: 'minute', from: lastHour() }, signal }),
   })
-  const values = data ? sumOf(data.series, data.times.length, metric) : []
-  const total = metric === 'latency' ? meanOf(values) : values.reduce<number>((sum, value) => sum + (value ?? 0), 0)
+  const { values, total } = data ? shownOf(data, metric) : NOTHING
   return (
     <div className="tile">
       <span className="tile-name">{name}, last hour</span>
       <span className="tile-value">{error ? '–' : data ? textOfTotal(metric, total) : ' '}</span>
-      <Spark values={values} name={name} isBad={metric === 'errors'} />
+      <Spark values={values} name={name} isBad={metric === 'errors'} isTime={metric === 'latency'} />
     </div>
   )
 }
 
-function textOfTotal(metric: Metric, total: number): ReactNode {
-  if (metric !== 'latency') return <Count value={total} />
-  return total === 0 ? '–' : durationOf(total)
+function textOfTotal(metric: Metric, total: number | null): ReactNode {
+  if (total === null) return '–'
+  return metric === 'latency' ? durationOf(total) : <Count value={total} />
 }
 
-/** One value for each minute: the sum of all rows, or the mean. */
-function sumOf(
-  series: readonly { readonly values: readonly (number | null)[] }[],
-  length: number,
-  metric: Metric
-): (number | null)[] {
-  return Array.from({ length }, (_, at) => {
-    const values = series.map(({ values }) => values[at]).filter(value => value !== null && value !== undefined)
-    if (values.length === 0) return null
-    const sum = values.reduce((total, value) => total + value, 0)
-    return metric === 'latency' ? sum / values.length : sum
-  })
+interface Line {
+  readonly values: readonly (number | null)[]
+  readonly total: number | null
 }
+const NOTHING: Line = { values: [], total: null }
 
-function meanOf(values: readonly (number | null)[]): number {
-  const known = values.filter(value => value !== null)
-  return known.length === 0 ? 0 : known.reduce((sum, value) => sum + value, 0) / known.length
+/** The median of latencies, which a few long streams do not change, and the sum of all lines of the rest. */
+function shownOf({ series, times }: Read, metric: Metric): Line {
+  if (metric === 'latency') return series.find(({ name }) => name === 'p50') ?? NOTHING
+  const sum = (values: readonly (number | null | undefined)[]) => values.reduce<number>((all, value) => all + (value ?? 0), 0)
+  return {
+    values: times.map((_, at) => sum(series.map(({ values }) => values[at]))),
+    total: sum(series.map(({ total }) => total)),
+  }
 }
 
 const BAR = 4
@@ -154,16 +152,18 @@ function Spark({
   values,
   name,
   isBad,
+  isTime,
 }: {
   readonly values: readonly (number | null)[]
   readonly name: string
   readonly isBad: boolean
+  readonly isTime: boolean
 }) {
   const bars = [...Array.from<null>({ length: Math.max(0, HOUR_MINUTES - values.length) }).fill(null), ...values].slice(
     -HOUR_MINUTES
   )
   const most = Math.max(1, ...bars.map(value => value ?? 0))
-  const busiest = `${name}: at most ${Math.round(most)} a minute`
+  const busiest = isTime ? `${name}: at most ${durationOf(most)}` : `${name}: at most ${Math.round(most)} a minute`
   return (
     <svg
       className="spark"
