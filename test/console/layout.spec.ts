@@ -1,37 +1,25 @@
-import { rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { expect } from 'chai'
-import type { Browser, Locator, Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import { describeWith } from '../support/needs.ts'
-import { newHome, post, type Service, startService } from '../support/service.ts'
+import { post } from '../support/service.ts'
 import { until } from '../support/wait.ts'
-import { expectAccessible, openBrowser, openConsole } from './support/browser.ts'
-import { writeFlows } from './support/flows.ts'
+import { expectAccessible } from './support/browser.ts'
+import { FLOWS } from './support/flows.ts'
 import { byKeyboard } from './support/keyboard.ts'
+import { useConsole } from './support/use-console.ts'
 
 const FOCUSED_NAME =
   "document.activeElement.getAttribute('aria-label') || document.activeElement.textContent.trim() || document.activeElement.tagName"
 
 describeWith('chromium', 'how the console places what is selected', function () {
   this.timeout(120_000)
-  const ends = new AsyncDisposableStack()
-  let browser: Browser
-  let service: Service
+  const server = useConsole({ config: { providers: { local: {} }, traces: { enabled: true } }, flows: FLOWS })
+  const { open } = server
   let conversation: string
   before(async () => {
-    browser = await openBrowser()
-    ends.defer(() => browser.close())
-    const home = await newHome()
-    ends.defer(() => rm(home, { recursive: true, force: true }))
-    await writeFlows(home)
-    await writeFile(join(home, 'svc.config.json'), JSON.stringify({ providers: { local: {} }, traces: { enabled: true } }))
-    service = ends.use(await startService({ home }))
-    const { body } = await post(`${service.url}/api/v1/chat`, { message: '/tool calculate {"expression": "6*7"}' })
+    const { body } = await post(`${server.url}/api/v1/chat`, { message: '/tool calculate {"expression": "6*7"}' })
     conversation = String(body.conversation_id)
   })
-  after(() => ends.disposeAsync())
-
-  const open = (path: string) => openConsole(browser, `${service.url}/console/${path}`)
   const focusBecomes = (page: Page, name: string) =>
     until(
       () => page.evaluate<string>(FOCUSED_NAME),
@@ -62,7 +50,8 @@ describeWith('chromium', 'how the console places what is selected', function () 
     // three columns fit
     await page.setViewportSize({ width: 1680, height: 900 })
     await list.waitFor()
-    await keys.activate('List of workflows')
+    // the focus is still there
+    await keys.press('Enter')
     await list.waitFor({ state: 'hidden' })
     expect(page.url()).to.contain('list=hidden')
     await keys.end()
@@ -71,7 +60,7 @@ describeWith('chromium', 'how the console places what is selected', function () 
 
   it('the time stands above the spans and their kinds are in words and colours', async () => {
     const traces = await until(
-      async () => (await fetch(`${service.url}/api/v1/traces?q=chat`)).json() as Promise<{ traces: { trace_id: string }[] }>,
+      async () => (await fetch(`${server.url}/api/v1/traces?q=chat`)).json() as Promise<{ traces: { trace_id: string }[] }>,
       answer => answer.traces.length > 0
     )
     await using view = await open(`traces?id=${traces.traces[0]!.trace_id}`)
@@ -114,9 +103,9 @@ describeWith('chromium', 'how the console places what is selected', function () 
     const { page, problems } = view
     const keys = await byKeyboard(page)
     const menu = page.getByRole('menu')
+    await keys.tabTo('More actions')
     // its code is loaded the first time only
     for (const _time of ['first', 'second']) {
-      await keys.tabTo('More actions')
       await keys.press('Enter')
       await menu.waitFor()
       await focusBecomes(page, 'Rename')
