@@ -73,8 +73,7 @@ export const workersPlugin = (
       const { nodeId: node } = report
       const isAlone = !bus || report.clusterId === report.serverId
       const metrics = (ctx: CallContext) => hooks.metrics({}, ctx)
-      const listener = listenerOf(link)
-      const { address } = listener
+      const { item: listener, address } = listenerOf(link)
       const nodes = isAlone
         ? undefined
         : new ClusterNodes({ bus, host, admin, configuration, pluginSet, metrics, address, store, redis, log, lasting }, report)
@@ -108,7 +107,7 @@ export const workersPlugin = (
         if (isOperatorReload(link.start)) await hooks.message({ topic: QUARANTINE, message: 'reloaded' }, ctx)
         return undefined
       }
-      scope.add(Listeners, 'supervisor', { ...listener.item, serveOperator: operator.serve })
+      scope.add(Listeners, 'supervisor', { ...listener, serveOperator: operator.serve })
       if (cluster) joinOthers(scope, cluster)
       if (nodes) showNodes(scope, nodes)
       scope.tap(Host.hooks.ready, (_, ctx) => ready(ctx), { stage: BEFORE_SERVING, limitMs: JOIN_MS })

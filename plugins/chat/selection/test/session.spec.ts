@@ -65,6 +65,7 @@ describe('the session of a server whose store reports no changes', () => {
         ...(Object.fromEntries(
           Object.keys(Store.methods).map(name => [name, Reflect.get(store, name).bind(store)])
         ) as unknown as Store),
+        // oxlint-disable-next-line require-yield -- it reports nothing
         async *watch(_: string, { signal }: { readonly signal: AbortSignal }) {
           await once(signal, 'abort')
         },

@@ -36,8 +36,7 @@ export default definePlugin({
   async setup(scope, { host, tools, modes, teams, http, selection, ...given }) {
     const { config, log, span } = scope
     const lasting = systemContext(scope.signal, 'workflows')
-    const isServer = given.peers !== undefined || http !== undefined
-    const home = join(svcHome(), 'workflows')
+    const [isServer, home] = [given.peers !== undefined || http !== undefined, join(svcHome(), 'workflows')]
     const roots = openRoots([...config.roots, home], config.code)
     const report = await host.report(lasting)
     const publish: Publish = (change, ctx) => publishChange(given.events, log, change, ctx)

@@ -266,6 +266,7 @@ describe('a paused workflow', () => {
     const silent = {
       get: (...args) => store.get(...args),
       range: (...args) => store.range(...args).finally(read.resolve),
+      // oxlint-disable-next-line require-yield -- it reports nothing
       async *watch(_, { signal }) {
         await once(signal, 'abort')
       },

@@ -28,9 +28,7 @@ async function look(check: Check, signal: AbortSignal): Promise<CheckReport> {
 }
 
 function describe(check: string, report: CheckReport): DoctorFinding[] {
-  const { status, code, detail = {} } = report
-  const reason = code === undefined ? report.reason : `${report.reason} (${code})`
-  const hint = report.hint ?? (check === 'database' ? STORE_HINT : HINT)
+  const { status, detail = {} } = report
   if (check === 'providers') return providers(report)
   const name = WORDS[check] ?? check
   const free = typeof detail.free_bytes === 'number' ? freeSpace(name, detail.free_bytes) : undefined
@@ -39,11 +37,14 @@ function describe(check: string, report: CheckReport): DoctorFinding[] {
     status === 'healthy'
       ? ok(name, text || 'works')
       : status === 'degraded'
-        ? warn(name, reason ?? 'works only partly', hint)
-        : fail(name, reason ?? 'does not work', hint)
+        ? warn(name, reasonOf(report, 'works only partly'), hintFor(check, report))
+        : fail(name, reasonOf(report, 'does not work'), hintFor(check, report))
   return [main, ...(free?.finding ? [free.finding] : [])]
 }
 
+const reasonOf = ({ reason, code }: CheckReport, otherwise: string) =>
+  code === undefined ? (reason ?? otherwise) : `${reason ?? otherwise} (${code})`
+const hintFor = (check: string, { hint }: CheckReport) => hint ?? (check === 'database' ? STORE_HINT : HINT)
 const HINT = 'Read the log of the server (svc serve --debug)'
 const STORE_HINT = 'Stop the server and restore a backup (svc store restore), or end the program that holds the file'
 
