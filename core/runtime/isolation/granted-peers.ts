@@ -94,13 +94,13 @@ const named = (key: 'topic' | 'name', plugin: string): HookView => ({
   merged: value => value,
 })
 
-/** The metrics of this plugin alone, and which worker they are of. */
-const ownMetrics = (plugin: string, { ended, generation, ...metrics }: WorkerMetrics): WorkerMetrics => ({
-  ...partOf(plugin, metrics),
-  ...(ended === undefined ? {} : { ended }),
-  ...(generation === undefined ? {} : { generation }),
-})
+/** Members that are facts about the worker: a plugin with such a name has no metrics. */
+const FACTS: readonly string[] = ['ended', 'generation']
 
-/** The facts about the worker have no plugin: a plugin with such a name has no metrics. */
-const partOf = (plugin: string, { ended: _, generation: __, ...metrics }: WorkerMetrics): WorkerMetrics =>
-  Object.hasOwn(metrics, plugin) ? { [plugin]: metrics[plugin] } : {}
+/** The metrics of this plugin alone. */
+const partOf = (plugin: string, metrics: WorkerMetrics): WorkerMetrics =>
+  Object.hasOwn(metrics, plugin) && !FACTS.includes(plugin) ? { [plugin]: metrics[plugin] } : {}
+
+/** The metrics of this plugin alone, and the facts about the worker. */
+const ownMetrics = (plugin: string, metrics: WorkerMetrics): WorkerMetrics =>
+  Object.fromEntries(Object.entries(metrics).filter(([key]) => key === plugin || FACTS.includes(key)))

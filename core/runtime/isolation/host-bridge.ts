@@ -46,10 +46,9 @@ const blaming = (plugin: string) => (error: unknown) => {
 
 /** Calls a tap with the part of a value that its plugin may see. */
 const viewedTap =
-  ({ shown, merged }: HookView, call: (value: unknown, ctx: CallContext) => Promise<unknown>) =>
-  async (value: unknown, ctx: CallContext) => {
-    const part = shown(value)
-    return part === undefined ? value : merged(value, await call(part, ctx))
+  (view: HookView, call: (value: unknown, ctx: CallContext) => Promise<unknown>) => async (value: unknown, ctx: CallContext) => {
+    const part = view.shown(value)
+    return part === undefined ? value : view.merged(value, await call(part, ctx))
   }
 
 /** Slots with reports about the plugin itself. Readers of a report do not lend it their principal. */
@@ -159,7 +158,7 @@ function offerServices(
   )
   const spaces = ref.confinement && grantedItems(ref.confinement.permissions, 'service', Store.name)
   const inSpaces = spaces && grantedServices({ plugin: ref.name, spaces, refused })
-  const toPeers = ref.confinement && grantedPeers({ plugin: ref.name, hasAdded: contributions.has })
+  const toPeers = ref.confinement && grantedPeers({ plugin: ref.name, hasAdded: item => contributions.has(item) })
   for (const [key, token] of services) {
     const service = given[key] as object
     const granted = [inSpaces, toPeers].reduce((all, granting) => (granting ? granting(token.name, all) : all), service)
