@@ -21,7 +21,7 @@ interface Run {
 
 describeWith('chromium', 'workflows and runs in the console', function () {
   this.timeout(240_000)
-  const server = useConsole({ flows: FLOWS })
+  const server = useConsole({ flows: FLOWS, config: { traces: { enabled: true } } })
   const { at, open } = server
   const begin = async (workflow: string, input: object = {}) =>
     (await post(`${server.url}${RUNS}/run`, { workflow, input })).body as unknown as Run
@@ -110,6 +110,26 @@ describeWith('chromium', 'workflows and runs in the console', function () {
     await page.locator('.bar').getByText('completed').waitFor()
     await nodeOf(page, 'last').and(page.locator('[data-state="completed"]')).waitFor()
     await page.locator('.bar').getByText('3 steps').waitFor()
+    expect(problems).to.deep.equal([])
+  })
+
+  it('shows the trace of a request with the run that it began: how the run failed, and a way to it', async () => {
+    const { workflow_id: id } = await begin('steps', { who: 'Ada', fails: true })
+    const { traces } = await until(
+      async () =>
+        (await (await fetch(`${server.url}/api/v1/traces?run=${id}&status=error`)).json()) as {
+          traces: { trace_id: string; error_code: string }[]
+        },
+      found => found.traces.length > 0
+    )
+    await using view = await open(`traces?id=${traces[0]!.trace_id}`)
+    const { page, problems } = view
+    const head = page.locator('.reader > .bar').first()
+    await head.getByText('POST /api/v1/workflows/run').waitFor()
+    await head.locator('.badge-bad').getByText(traces[0]!.error_code).waitFor()
+    await head.getByRole('link', { name: 'Run', exact: true }).click()
+    await page.locator('.bar').getByText('failed').first().waitFor()
+    expect(page.url()).to.contain(id)
     expect(problems).to.deep.equal([])
   })
 

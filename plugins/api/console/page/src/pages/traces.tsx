@@ -127,35 +127,58 @@ function Trace({ id }: { readonly id: string }) {
   )
 }
 
-function TraceHead({ roots: [root] }: { readonly roots: readonly Listed[] }) {
-  if (!root) return null
-  const tokens = root.usage.input_tokens + root.usage.output_tokens
+/** The first root, with the sums of all: a request and the run that it starts are one trace. */
+function summaryOf(roots: readonly Listed[]) {
+  const [first] = roots
+  const sum = (values: readonly number[]) => values.reduce((all, value) => all + value, 0)
+  const costs = roots.flatMap(({ cost }) => cost ?? [])
+  return (
+    first && {
+      ...first,
+      // how it ended: the first that failed, or that still runs
+      of: roots.find(({ status }) => status === 'error') ?? roots.find(({ status }) => status === 'running') ?? first,
+      spans: sum(roots.map(({ spans }) => spans)),
+      tokens: sum(roots.map(({ usage }) => usage.input_tokens + usage.output_tokens)),
+      cost: costs.length === 0 ? null : sum(costs),
+      run: roots.find(({ run_id: run }) => run !== null)?.run_id,
+    }
+  )
+}
+
+function TraceHead({ roots }: { readonly roots: readonly Listed[] }) {
+  const trace = summaryOf(roots)
+  if (!trace) return null
+  const { name, duration_ms: duration, spans, tokens, cost, principal, of, run } = trace
   return (
     <div className="bar">
       <Back />
       <div className="grow">
-        <h2 className="section-title clip">{root.name}</h2>
+        <h2 className="section-title clip">{name}</h2>
         <p className="muted small">
-          {root.duration_ms === null ? 'running' : durationOf(root.duration_ms)} · <Count value={root.spans} />{' '}
-          {root.spans === 1 ? 'span' : 'spans'}
+          {duration === null ? 'running' : durationOf(duration)} · <Count value={spans} /> {spans === 1 ? 'span' : 'spans'}
           {tokens > 0 && (
             <>
               {' · '}
               <Count value={tokens} /> tokens
             </>
           )}
-          {root.cost !== null && ` · cost ${costOf(root.cost)}`}
+          {cost !== null && ` · cost ${costOf(cost)}`}
           {' · '}
-          {root.principal}
+          {principal}
         </p>
       </div>
-      <Badge tone={TONES[root.status]}>{root.error_code ?? root.status}</Badge>
-      <Link className="button" to="/logs" search={{ request: root.request_id }}>
+      <Badge tone={TONES[of.status]}>{of.error_code ?? of.status}</Badge>
+      <Link className="button" to="/logs" search={{ request: trace.request_id }}>
         Log
       </Link>
-      {root.conversation_id && (
-        <Link className="button" to="/conversations" search={{ id: root.conversation_id }}>
+      {trace.conversation_id && (
+        <Link className="button" to="/conversations" search={{ id: trace.conversation_id }}>
           Conversation
+        </Link>
+      )}
+      {run && (
+        <Link className="button" to="/runs" search={{ id: run }}>
+          Run
         </Link>
       )}
     </div>
