@@ -14,6 +14,13 @@ const RUNS = '/api/v1/workflows'
 /** The engine needs a minute for 20,000: `large.spec.ts` has them from the store. */
 const STEPS = 1_000
 
+const TUNED = `name: tuned
+inputs: { type: object, properties: { who: { type: string } } }
+parameters: { greeting: { type: string, default: hello }, times: { type: integer } }
+nodes:
+  greet: { type: transform, value: "\${{ parameters.greeting }} \${{ input.who }} \${{ parameters.times }}" }
+`
+
 interface Run {
   readonly workflow_id: string
   readonly status: string
@@ -21,7 +28,7 @@ interface Run {
 
 describeWith('chromium', 'workflows and runs in the console', function () {
   this.timeout(240_000)
-  const server = useConsole({ flows: FLOWS, config: { traces: { enabled: true } } })
+  const server = useConsole({ flows: { ...FLOWS, tuned: TUNED }, config: { traces: { enabled: true } } })
   const { at, open } = server
   const begin = async (workflow: string, input: object = {}) =>
     (await post(`${server.url}${RUNS}/run`, { workflow, input })).body as unknown as Run
@@ -130,6 +137,21 @@ describeWith('chromium', 'workflows and runs in the console', function () {
     await head.getByRole('link', { name: 'Run', exact: true }).click()
     await page.locator('.bar').getByText('failed').first().waitFor()
     expect(page.url()).to.contain(id)
+    expect(problems).to.deep.equal([])
+  })
+
+  it('starts a run with its input and its parameters', async () => {
+    await using view = await open('workflows?id=tuned')
+    const { page, problems } = view
+    await page.getByRole('button', { name: 'Start a run' }).first().click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('who').fill('Ada')
+    await dialog.getByLabel('greeting').fill('salve')
+    await dialog.getByLabel('times').fill('3')
+    await dialog.getByRole('button', { name: 'Start' }).click()
+    await page.locator('.bar').getByText('completed').waitFor()
+    const id = new URL(page.url()).searchParams.get('id')!
+    expect((await statusOf(id)).result).to.deep.equal({ value: 'salve Ada 3' })
     expect(problems).to.deep.equal([])
   })
 

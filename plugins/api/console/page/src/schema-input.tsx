@@ -86,10 +86,12 @@ interface SchemaInputProps {
   /** Of the JSON. */
   readonly label: string
   readonly edited: EditedValue
+  /** Of the ids of the fields, if the page has several forms. */
+  readonly idPrefix?: string
 }
 
 /** A form where there is a schema, and JSON for every value. */
-export function SchemaInput({ schema, label, edited }: SchemaInputProps) {
+export function SchemaInput({ schema, label, edited, ...rest }: SchemaInputProps) {
   const [isJson, setJson] = useState(false)
   if (!isRecord(schema)) return <JsonText label={label} edited={edited} />
   return (
@@ -97,7 +99,7 @@ export function SchemaInput({ schema, label, edited }: SchemaInputProps) {
       {isJson ? (
         <JsonText label={label} edited={edited} schema={schema} />
       ) : (
-        <SchemaForm schema={schema} value={edited.value} onChange={edited.fromForm} />
+        <SchemaForm schema={schema} value={edited.value} onChange={edited.fromForm} {...rest} />
       )}
       <div className="row">
         <button type="button" className="button button-quiet" onClick={() => setJson(!isJson)}>
