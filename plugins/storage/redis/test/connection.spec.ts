@@ -153,6 +153,8 @@ describeWith('redis', 'the connection to Redis', () => {
       expect(await nowhere.slot(Checks).get('redis')!.probe(ctx)).to.deep.equal({
         status: 'degraded',
         reason: 'no Redis server answers (localhost:1)',
+        code: 'REDIS_UNAVAILABLE',
+        hint: 'Check Redis, the network, and redis.tls.mode',
       })
       expect(JSON.stringify([error, messageOf(error), (error as Error).stack])).to.not.include('wrong-8c2f')
       writeFileSync(file, `${redis.password}\n`)
