@@ -86,10 +86,12 @@ interface SchemaInputProps {
   /** Of the JSON. */
   readonly label: string
   readonly edited: EditedValue
+  /** Whether the form says what is wrong with the value. Default: true. */
+  readonly hasProblems?: boolean
 }
 
-/** A form where there is a schema, and JSON for every value. */
-export function SchemaInput({ schema, label, edited }: SchemaInputProps) {
+/** A form where there is a schema, and JSON for every value: one at a time, so that they cannot disagree. */
+export function SchemaInput({ schema, label, edited, hasProblems = true }: SchemaInputProps) {
   const [isJson, setJson] = useState(false)
   if (!isRecord(schema)) return <JsonText label={label} edited={edited} />
   return (
@@ -97,10 +99,15 @@ export function SchemaInput({ schema, label, edited }: SchemaInputProps) {
       {isJson ? (
         <JsonText label={label} edited={edited} schema={schema} />
       ) : (
-        <SchemaForm schema={schema} value={edited.value} onChange={edited.fromForm} />
+        <SchemaForm schema={schema} value={edited.value} onChange={edited.fromForm} hasProblems={hasProblems} />
       )}
       <div className="row">
-        <button type="button" className="button button-quiet" onClick={() => setJson(!isJson)}>
+        <button
+          type="button"
+          className="button button-quiet"
+          disabled={isJson && edited.badText !== undefined}
+          onClick={() => setJson(!isJson)}
+        >
           {isJson ? 'As a form' : 'As JSON'}
         </button>
       </div>
