@@ -112,7 +112,8 @@ export function OverriddenValue({ value, etag }: EditValueProps) {
     <Card title="Change it">
       <div className="pane-in stack">
         <p className="note note-warn">
-          This page writes to the file of the svc home, which the source of this value overrides. {WAYS[value.source.kind]?.(value.source.name)}
+          This page writes to the file of the svc home, which the source of this value overrides.{' '}
+          {WAYS[value.source.kind]?.(value.source.name)}
         </p>
         {value.in_file && <p>The file of the svc home has a value for it, too, without effect.</p>}
         <Outcome save={save} problems={checked?.problems ?? []} />

@@ -79,7 +79,10 @@ function wordsOf(keyword: string, error: string): string {
   if (keyword === 'anyOf' || keyword === 'oneOf') return 'The value has none of the accepted forms.'
   if (keyword !== 'type') return error
   const [, list = ''] = /Expected "(.+)"\.$/s.exec(error) ?? []
-  return `The value must be ${list.split('", "').map(type => TYPES[type] ?? type).join(' or ')}.`
+  return `The value must be ${list
+    .split('", "')
+    .map(type => TYPES[type] ?? type)
+    .join(' or ')}.`
 }
 
 /** What is wrong with a value, for each of its members. */
