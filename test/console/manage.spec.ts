@@ -296,7 +296,9 @@ describeWith('chromium', 'the pages of the console for administrators', function
       await using view = await open('webhooks')
       const { page, problems } = view
       await page.getByText('No webhooks').waitFor()
+      await page.locator('.empty').getByText('it needs a key for secrets').waitFor()
       await page.getByRole('button', { name: 'Add a webhook' }).click()
+      await page.getByRole('dialog').getByText('it needs a key for secrets').waitFor()
       await page.getByLabel('URL').fill(`http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`)
       await page.getByLabel('Name (optional)').fill('Mine')
       await page.keyboard.press('Enter')
