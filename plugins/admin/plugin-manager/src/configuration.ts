@@ -229,13 +229,13 @@ async function checkDraft({ plan, file, before, ours, reserved }: Draft, text: s
 }
 
 /** The changed keys that a source of higher priority sets. Their removal is no problem. */
-function overridden({ layers, where }: Config, layer: Layer, before: ConfigTree): SvcError[] {
-  const above = layers.slice(layers.indexOf(layer) + 1)
+function overridden(config: Config, layer: Layer, before: ConfigTree): SvcError[] {
+  const above = config.layers.slice(config.layers.indexOf(layer) + 1)
   return changedKeys(before, layer.value).flatMap(keys => {
     const value = get(layer.value, keys)
     if (value === undefined || isTree(value)) return []
     const stronger = above.findLast(({ value: tree }) => isSetAt(tree, keys))
-    return stronger === undefined ? [] : [keyOverridden(keys, sourceOf(keys, stronger, layer.file ?? ''), where(keys))]
+    return stronger === undefined ? [] : [keyOverridden(keys, sourceOf(keys, stronger, layer.file ?? ''), config.where(keys))]
   })
 }
 

@@ -6,7 +6,7 @@ const isTopic = (value: unknown): value is { readonly type: string } =>
 
 /** The types that the contracts of svc name. Changes (`AUDIT`) and plugins have further ones. */
 const KNOWN: ReadonlySet<string> = new Set(
-  Object.values(contracts)
+  Object.values<unknown>(contracts)
     .filter(isTopic)
     .map(({ type }) => type)
 )
