@@ -27,7 +27,7 @@ describeWith('chromium', 'the pages of the console for administrators', function
   const clients = [{ name: 'fixed', ...hostileCommand({ fickle: 'start' }) }]
   const server = useConsole({
     files: { 'svc.config.yaml': JSON.stringify({ plugins: [ODD], mcp: { clients } }) },
-    env: { SVC_SECRETS_KEY: randomBytes(32).toString('base64') },
+    env: { SVC_SECRETS_KEY: randomBytes(32).toString('base64'), SVC_SERVER__KEEP_ALIVE_MS: '5000' },
   })
   const { at, open } = server
 
@@ -57,7 +57,7 @@ describeWith('chromium', 'the pages of the console for administrators', function
         () => page.getByLabel('Name', { exact: false }).first().inputValue(),
         name => name === 'Grace'
       )
-      await page.locator('#root_pays_number').waitFor()
+      await page.locator('#form_pays_number').waitFor()
       await page.getByRole('button', { name: 'Call the tool' }).click()
       await page.getByLabel('The call').getByText('completed').waitFor()
       await page.getByLabel('Text of the result').getByText('"Grace"').waitFor()
@@ -193,20 +193,41 @@ describeWith('chromium', 'the pages of the console for administrators', function
     const { page, problems } = view
     await page.getByRole('heading', { name: 'server.body_limit' }).waitFor()
     await page.getByText('from default').waitFor()
-    await page.getByLabel('As JSON').fill('"much"')
+    await page.getByRole('button', { name: 'As JSON' }).click()
+    const json = page.getByLabel('Value as JSON')
+    await json.fill('"much"')
     await page.getByRole('button', { name: 'Check and save' }).click()
     await page.getByRole('list', { name: 'Problems' }).getByRole('listitem').first().waitFor()
     await page.getByText('Nothing was changed').waitFor()
-    await page.getByLabel('As JSON').fill('2000000')
+    expect(await page.getByText(/must be/).count(), 'one message').to.equal(1)
+    await json.fill('2000000')
+    await page.getByRole('button', { name: 'As a form' }).click()
+    // the form and the JSON agree: only one of them is there
+    expect(await page.getByLabel('Value', { exact: true }).inputValue()).to.equal('2000000')
+    expect(await json.count()).to.equal(0)
     await page.getByRole('button', { name: 'Check and save' }).click()
     await page.getByText('Saved. Reload the server to load it.').waitFor()
     await page.getByText('changes that are not in force').waitFor()
     await page.getByRole('button', { name: 'Reload' }).click()
     await page.getByText('New workers serve.').waitFor(RELOAD)
     // at once: no answer of a former worker is shown, whatever connections the browser had to it
-    expect(await page.getByText('from svc.config').count()).to.be.greaterThan(0)
+    await page.getByText('from <svc home>/svc.config.yaml').waitFor()
+    expect(await page.getByText('Saved. Reload').count(), 'the former outcome').to.equal(0)
     expect(await page.getByLabel('Value of server.body_limit').innerText()).to.contain('2000000')
     expect(problems.filter(text => !/ERR_|network/i.test(text))).to.deep.equal([])
+  })
+
+  it('does not offer to change a key that the environment overrides, and says what to do', async () => {
+    await using view = await open('configuration?id=server.keep_alive_ms')
+    const { page } = view
+    await page.getByText('from SVC_SERVER__KEEP_ALIVE_MS').waitFor()
+    await page.getByText(/Change or unset SVC_SERVER__KEEP_ALIVE_MS in the environment of the server/).waitFor()
+    expect(await page.getByRole('button', { name: /Check and save|Remove from the file/ }).count()).to.equal(0)
+  })
+
+  it('labels the checkbox of a key that is true or false', async () => {
+    await using view = await open('configuration?id=traces.enabled')
+    await view.page.getByRole('checkbox', { name: 'Value' }).waitFor()
   })
 
   it('say at 360 px that a list could not be read, also while an item of it is open', async () => {
@@ -275,7 +296,9 @@ describeWith('chromium', 'the pages of the console for administrators', function
       await using view = await open('webhooks')
       const { page, problems } = view
       await page.getByText('No webhooks').waitFor()
+      await page.locator('.empty').getByText('it needs a key for secrets').waitFor()
       await page.getByRole('button', { name: 'Add a webhook' }).click()
+      await page.getByRole('dialog').getByText('it needs a key for secrets').waitFor()
       await page.getByLabel('URL').fill(`http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`)
       await page.getByLabel('Name (optional)').fill('Mine')
       await page.keyboard.press('Enter')

@@ -318,8 +318,8 @@ describeWith('chromium', 'the pages of the console', function () {
       const { page } = view
       await say(page, '/tool everything__trigger-elicitation-request {}')
       const form = page.getByRole('form')
-      await form.locator('#root_name').fill('Ada')
-      await form.locator('#root_integer').fill('42')
+      await form.locator('#form_name').fill('Ada')
+      await form.locator('#form_integer').fill('42')
       await expectAccessible(page, 'a form of a tool')
       await form.getByRole('button', { name: 'Send' }).click()
       await page.getByText(/tokens in/).waitFor()

@@ -26,6 +26,28 @@ interface Run {
   readonly status: string
 }
 
+/** The tutorial: an edge with a label passes two nodes. */
+const LABELLED = `name: labelled
+nodes:
+  check: { type: condition, if: 'true', branches: { true: ask, false: each } }
+  ask: { type: human, message: Go on?, branches: { approved: each, rejected: end } }
+  each: { type: map, over: input.names, do: { type: transform, value: 1 } }
+`
+/** The labels of edges, and how far each is from its edge. */
+const DISTANCES = `[...document.querySelectorAll('.edge')].filter(edge => edge.querySelector('text')).map(edge => {
+  const [path, text] = [edge.querySelector('path'), edge.querySelector('text')]
+  const [x, y] = [Number(text.getAttribute('x')), Number(text.getAttribute('y'))]
+  const points = Array.from({ length: 400 }, (_, at) => path.getPointAtLength((path.getTotalLength() * at) / 399))
+  return { text: text.textContent, distance: Math.min(...points.map(point => Math.hypot(point.x - x, point.y - y))) }
+})`
+/** The number of nodes that are not whole in the drawing. */
+const CUT_OFF = `(() => {
+  const all = document.querySelector('.graph').getBoundingClientRect()
+  return [...document.querySelectorAll('.graph .node')]
+    .map(node => node.getBoundingClientRect())
+    .filter(box => box.left < all.left || box.right > all.right || box.top < all.top || box.bottom > all.bottom).length
+})()`
+
 describeWith('chromium', 'workflows and runs in the console', function () {
   this.timeout(240_000)
   const server = useConsole({ flows: { ...FLOWS, tuned: TUNED }, config: { traces: { enabled: true } } })
@@ -259,12 +281,14 @@ describeWith('chromium', 'workflows and runs in the console', function () {
     await page.locator('.cm-lint-marker-error').first().waitFor()
     await expectAccessible(page, 'a text with a problem')
     await page.getByRole('button', { name: 'Save' }).click()
-    await page.getByRole('alert').getByText('INVALID_VALUE').waitFor()
+    const refusal = page.getByText('Not saved: the text has problems.')
+    await refusal.waitFor()
     expect(await readFile(join(server.home, 'workflows', 'edited.yaml'), 'utf8')).not.to.contain('three')
     await found.getByRole('button').first().click()
     await page.keyboard.press('End')
     await page.keyboard.press('Shift+Home')
     await page.keyboard.insertText('# corrected')
+    await refusal.waitFor({ state: 'detached' })
     await page.getByText('valid', { exact: true }).waitFor()
     await page.keyboard.press('Control+s')
     await until(
@@ -273,6 +297,33 @@ describeWith('chromium', 'workflows and runs in the console', function () {
     )
     expect(await readFile(join(server.home, 'workflows', 'edited.yaml'), 'utf8')).to.contain('# kept')
     expect(problems).to.deep.equal([])
+  })
+
+  it('names the folder of a new workflow', async () => {
+    await using view = await open('workflows?draft=fresh')
+    await view.page.getByText('not saved yet: <svc home>/workflows/fresh.yaml').waitFor()
+  })
+
+  it('draws labels on their edges, and fits the drawing again while the text grows', async () => {
+    await writeFlows(server.home, { labelled: LABELLED })
+    await using view = await open('workflows?id=labelled')
+    const { page } = view
+    await page.setViewportSize({ width: 1100, height: 800 })
+    await nodeOf(page, 'each').waitFor()
+    const labels = await page.evaluate<{ text: string; distance: number }[]>(DISTANCES)
+    expect(labels.map(({ text }) => text).toSorted()).to.deep.equal(['approved', 'false', 'rejected', 'true'])
+    for (const { text, distance } of labels) expect(distance, text).to.be.below(3)
+    await page.getByRole('textbox', { name: 'Text of labelled' }).click()
+    await page.keyboard.press('Control+End')
+    await page.keyboard.insertText(
+      Array.from({ length: 12 }, (_, at) => `  n${at}: { type: transform, value: 1, next: n${at + 1} }\n`).join('') +
+        '  n12: { type: transform, value: 1 }\n'
+    )
+    await nodeOf(page, 'n12').waitFor()
+    await until(
+      () => page.evaluate<number>(CUT_OFF),
+      count => count === 0
+    )
   })
 
   it('does not save over what another has saved meanwhile, unless the reader says so', async () => {

@@ -3,10 +3,10 @@ import { mkdtemp, readdir, readFile, rm, stat, symlink, unlink, writeFile } from
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { changesOf, type Managed, startManaged, tenTimes } from '../support/admin-caller.ts'
+import { callerOf, changesOf, type Managed, startManaged, tenTimes } from '../support/admin-caller.ts'
 import { createClient } from '../support/client.ts'
 import { runSvc } from '../support/command.ts'
-import { inNewHome } from '../support/service.ts'
+import { inNewHome, startService } from '../support/service.ts'
 
 const CONFIG = '/api/v1/config'
 const FIRST = `# written by a person
@@ -28,6 +28,7 @@ interface Value {
   readonly value: unknown
   readonly source: { readonly kind: string; readonly name: string | null }
   readonly local: string | null
+  readonly in_file: boolean
 }
 interface Config {
   readonly values: readonly Value[]
@@ -344,12 +345,14 @@ describe('the management API of the configuration', () => {
     const state = (await tenTimes(server.reader, CONFIG)) as Config
     expect(valueOf(state, 'server.body_limit')).to.deep.include({
       value: 2_000_000,
-      source: { kind: 'home', name: 'svc.config.yaml' },
+      source: { kind: 'home', name: '<svc home>/svc.config.yaml' },
       local: null,
+      in_file: true,
     })
     expect(valueOf(state, 'server.max_connections')).to.deep.include({
       value: 500,
       source: { kind: 'environment', name: 'SVC_SERVER__MAX_CONNECTIONS' },
+      in_file: false,
     })
     expect(valueOf(state, 'server.headers_timeout_ms')!.source.kind).to.equal('default')
     expect(valueOf(state, 'server.workers')).to.deep.include({ value: 2, source: { kind: 'flags', name: null } })
@@ -362,6 +365,48 @@ describe('the management API of the configuration', () => {
     expect([values.length > 3, plugins]).to.deep.equal([true, []])
     expect((await server.reader.expect<Config>(200, 'GET', `${CONFIG}?key=serv`)).values).to.deep.equal([])
   })
+
+  it('refuses to set a key that the environment or a flag overrides', async () => {
+    const before = await readFile(file, 'utf8')
+    for (const [values, path, hint] of [
+      [{ server: { max_connections: 600 } }, 'server.max_connections', /^Unset SVC_SERVER__MAX_CONNECTIONS/],
+      [{ server: { workers: 3 } }, 'server.workers', /^Restart the server without the flag/],
+    ] as const) {
+      const { problems } = await server.admin.expect<Checked>(200, 'POST', `${CONFIG}/check`, { values })
+      expect(problems.map(({ code }) => code)).to.deep.equal(['CONFIG_KEY_OVERRIDDEN'])
+      expect(problems[0]).to.include({ path }).and.to.have.property('hint').match(hint)
+      expect((await change(values)).status).to.equal(400)
+    }
+    expect(await readFile(file, 'utf8')).to.equal(before)
+  })
+
+  it('refuses to set a key that the file of the project overrides, and removes one without effect', () =>
+    inNewHome(async other => {
+      const project = await mkdtemp(join(tmpdir(), 'svc-config-project-'))
+      await writeFile(join(project, 'svc.config.yaml'), 'log: { level: warn }\n')
+      await writeFile(join(other, 'svc.config.yaml'), 'log: { level: debug }\n')
+      await using service = await startService({ home: other, cwd: project })
+      const admin = callerOf(service.url, '')
+      const { values, file: state } = await admin.expect<Config>(200, 'GET', CONFIG)
+      expect(valueOf({ values, plugins: [], file: state }, 'log.level')).to.deep.include({
+        value: 'warn',
+        source: { kind: 'file', name: './svc.config.yaml' },
+        in_file: true,
+      })
+      const send = (level: string | null) =>
+        admin.send('PATCH', CONFIG, { values: { log: { level } } }, { 'if-match': `"${state.version}"` })
+      const refused = await send('info')
+      expect(refused.status, refused.text).to.equal(400)
+      const { problems } = (refused.body as { details: { problems: Problem[] } }).details
+      expect(problems[0]).to.deep.include({ code: 'CONFIG_KEY_OVERRIDDEN', path: 'log.level', where: 'svc.config.yaml:1' })
+      expect(problems[0]!.message).to.equal(
+        'log.level would have no effect in the file of the svc home, because the configuration file ./svc.config.yaml overrides it'
+      )
+      expect(refused.text).to.not.include(project)
+      expect((await send(null)).status).to.equal(200)
+      expect(await readFile(join(other, 'svc.config.yaml'), 'utf8')).to.not.include('debug')
+      await rm(project, { recursive: true, force: true })
+    }))
 
   it('has the schema that the command line writes', async () => {
     const schema = await server.reader.expect<object>(200, 'GET', `${CONFIG}/schema`)

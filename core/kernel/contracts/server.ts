@@ -38,7 +38,10 @@ export const ServerControl = defineService<ServerControl>('server_control', { ap
 /** Where a value of the configuration comes from. */
 export interface ConfigSource {
   readonly kind: 'default' | 'installed' | 'home' | 'file' | 'environment' | 'flags'
-  /** Of a file: its name without folders. Of the environment: the variable, if one sets exactly this key. */
+  /**
+   * Of a file: its path from the svc home or the working folder, or else its name. Of the environment: the variable, if one sets
+   * exactly this key.
+   */
   readonly name?: string
 }
 
@@ -53,6 +56,8 @@ export interface ConfigValue {
   readonly unused: boolean
   /** Why clients cannot change it. Absent: they can. */
   readonly local?: string
+  /** Whether the file of the svc home sets it, even if a source of higher priority overrides that. */
+  readonly inFile: boolean
 }
 
 /** The configuration that the server runs with. */
@@ -96,7 +101,7 @@ export interface ConfigChange {
 
 /**
  * The configuration of a server of `svc serve`. Keys that name code, commands, folders, variables, plugins or credentials cannot
- * be changed here: only a person on the machine of the server can. Errors: CONFIG_DRAFT_INVALID (`details: {problems}`, a list of
+ * be changed here: only a person on the machine of the server can. Keys that a source of higher priority sets can only be removed. Errors: CONFIG_DRAFT_INVALID (`details: {problems}`, a list of
  * `ConfigProblem`), CONFIG_LOCKED (the file cannot be changed here), PRECONDITION_FAILED (`details: {version}`).
  */
 export interface Configuration {

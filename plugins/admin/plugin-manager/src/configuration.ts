@@ -1,4 +1,4 @@
-import { basename, join, resolve } from 'node:path'
+import { basename, dirname, join, relative, resolve } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import {
   asSvcError,
@@ -35,7 +35,7 @@ import type {
   Json,
 } from '@svc/core/contracts'
 import { changeYaml, patchedText, readVersioned, type VersionedText } from '@svc/runtime/home-files'
-import { configLocked, draftInvalid, keyLocal, keyReserved, tooManyKeys } from './configuration/errors.ts'
+import { configLocked, draftInvalid, keyLocal, keyOverridden, keyReserved, tooManyKeys } from './configuration/errors.ts'
 import { localReason, ownersIn, secretReason } from './configuration/local-keys.ts'
 import { toolNameProblems, uncheckedWords } from './configuration/problems.ts'
 import { LOCK_NAME } from './set/lock.ts'
@@ -217,7 +217,7 @@ async function checkDraft({ plan, file, before, ours, reserved }: Draft, text: s
   const { problems, plannedPlugins } = await checkLoaded(config, loaded, reserved)
   const isConfigured = ({ name }: { readonly name: string }) => !ADDED.has(name)
   const configured = { plannedPlugins: plannedPlugins.filter(isConfigured), loaded: loaded.filter(isConfigured) }
-  const found = [...problems, ...toolNameProblems(config, configured)]
+  const found = [...problems, ...toolNameProblems(config, configured), ...overridden(config, layer, before)]
   // other sources can hide a wrong value, which would then fail a start without them
   const alone = checkSections(mergeConfig(layersBelow(plan.config, layer)), loaded, reserved)
   const known = new Set(found.map(({ message }) => message))
@@ -227,6 +227,25 @@ async function checkDraft({ plan, file, before, ours, reserved }: Draft, text: s
     unchecked: uncheckedWords(configured, false),
   }
 }
+
+/** The changed keys that a source of higher priority sets. Their removal is no problem. */
+function overridden(config: Config, layer: Layer, before: ConfigTree): SvcError[] {
+  const above = config.layers.slice(config.layers.indexOf(layer) + 1)
+  return changedKeys(before, layer.value).flatMap(keys => {
+    const value = get(layer.value, keys)
+    if (value === undefined || isTree(value)) return []
+    const stronger = above.findLast(({ value: tree }) => isSetAt(tree, keys))
+    return stronger === undefined ? [] : [keyOverridden(keys, sourceOf(keys, stronger, layer.file ?? ''), config.where(keys))]
+  })
+}
+
+/** Whether a tree has the key, or a value in place of a tree around it. */
+const isSetAt = (tree: ConfigTree, keys: readonly string[]): boolean =>
+  get(tree, keys) !== undefined ||
+  keys.some((_, depth) => {
+    const around = depth === 0 ? tree : get(tree, keys.slice(0, depth))
+    return around !== undefined && !isTree(around)
+  })
 
 /** The other sources, and this layer where the file of the home belongs. */
 function layersWith({ layers }: Config, layer: Layer): Layer[] {
@@ -281,6 +300,7 @@ function stateOf({ plan, home, file, ours, known, locked }: Shown, value: Config
         source: source(keys, layer),
         unused,
         ...(local === undefined ? {} : { local }),
+        inFile: get(value, keys) !== undefined,
       }
     }),
     plugins: pluginEntries(plan).map(({ name, layer }) => ({ name: shortName(name), source: source(['plugins'], layer) })),
@@ -294,11 +314,20 @@ const shortName = (name: string) => (/^(\/|\.|file:|[A-Za-z]:\\)/.test(name) ? b
 function sourceOf(keys: readonly string[], layer: Layer | undefined, home: string): ConfigSource {
   if (layer === undefined) return { kind: 'default' }
   if (layer.name === LOCK_NAME) return { kind: 'installed' }
-  if (layer.file !== undefined) return { kind: resolve(layer.file) === home ? 'home' : 'file', name: basename(layer.file) }
+  if (layer.file !== undefined)
+    return resolve(layer.file) === home
+      ? { kind: 'home', name: `${HOME}/${FILE}` }
+      : { kind: 'file', name: fileName(relative(process.cwd(), layer.file)) }
   if (layer.name === 'flags') return { kind: 'flags' }
   // later workers get the values of the environment without its variables
   const variable = `SVC_${keys.join('__').toUpperCase()}`
   return { kind: 'environment', ...(process.env[variable] === undefined ? {} : { name: variable }) }
+}
+
+/** A file from the working folder. One elsewhere is shown without its folders, except in a folder around this one. */
+function fileName(path: string): string {
+  if (!path.startsWith('..')) return `./${path}`
+  return /[^./]/.test(dirname(path)) ? basename(path) : path
 }
 
 /** A value as JSON: a configuration that is code can contain functions. The path of the home is not shown. */

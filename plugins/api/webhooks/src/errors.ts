@@ -25,6 +25,13 @@ export const tooMany = (most: number) =>
 
 export const urlInvalid = (reason: string) => svcError('INVALID_VALUE', `url ${reason}`, { details: { field: 'url', reason } })
 
+/** No event has this type, but one that differs by a typing error. */
+export const typeUnknown = (value: string, meant: string) =>
+  svcError('INVALID_VALUE', `no event has the type "${clip(value)}": did you mean "${meant}"?`, {
+    details: { field: 'types', value: clip(value), reason: `did you mean "${meant}"?` },
+    hint: `Write ${meant}, or a type of docs/reference/events.md`,
+  })
+
 /** Without a key, the secret that signs deliveries cannot be kept. */
 export const keyMissing = (cause: unknown) =>
   svcError(

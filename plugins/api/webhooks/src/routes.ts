@@ -2,7 +2,8 @@ import { TYPE_PATTERN } from '@svc/api-types'
 import type { JsonSchema } from '@svc/core'
 import type { Json, JobState, Route } from '@svc/core/contracts'
 import type { Deliveries, DeliveriesPage } from './deliveries.ts'
-import { urlInvalid } from './errors.ts'
+import { typeUnknown, urlInvalid } from './errors.ts'
+import { meantType } from './event-types.ts'
 import type { Webhook, Webhooks, WebhookSettings } from './webhooks.ts'
 
 const PATH = '/api/v1/webhooks'
@@ -115,7 +116,7 @@ const changeRoutes = (webhooks: Webhooks): Record<string, Route> => ({
         types = [],
         enabled = true,
       } = body as unknown as Partial<WebhookSettings> & { readonly url: string }
-      const { webhook, secret } = await webhooks.add({ url: urlOf(url), name, types, enabled }, ctx)
+      const { webhook, secret } = await webhooks.add({ url: urlOf(url), name, types: typesOf(types), enabled }, ctx)
       return { status: 201, body: { webhook: shown(webhook), secret } }
     },
   },
@@ -136,7 +137,11 @@ const changeRoutes = (webhooks: Webhooks): Record<string, Route> => ({
     }),
     async handle({ params, body }, ctx) {
       const { rotate_secret: rotate = false, ...given } = body as Partial<WebhookSettings> & { readonly rotate_secret?: boolean }
-      const settings = given.url === undefined ? given : { ...given, url: urlOf(given.url) }
+      const settings = {
+        ...given,
+        ...(given.url === undefined ? {} : { url: urlOf(given.url) }),
+        ...(given.types === undefined ? {} : { types: typesOf(given.types) }),
+      }
       const { webhook, secret } = await webhooks.change(params.id!, { ...settings, rotate }, ctx)
       return { body: { webhook: shown(webhook), ...(secret === undefined ? {} : { secret }) } }
     },
@@ -220,6 +225,15 @@ function urlOf(given: string): string {
   if (url.username !== '' || url.password !== '') throw urlInvalid('must not contain a user or a password')
   url.hash = ''
   return url.href
+}
+
+/** The types as they are stored. Throws INVALID_VALUE for a typing error. */
+function typesOf(types: readonly string[]): readonly string[] {
+  for (const type of types) {
+    const meant = meantType(type)
+    if (meant !== undefined) throw typeUnknown(type, meant)
+  }
+  return types
 }
 
 const timeOf = (ms: number | undefined) => (ms === undefined ? null : new Date(ms).toISOString())

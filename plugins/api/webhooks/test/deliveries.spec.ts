@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
 import { typeFilter } from '@svc/api-types'
-import { codeOf, Events, systemContext } from '@svc/core'
+import { asSvcError, codeOf, Events, systemContext } from '@svc/core'
 import { type Job, Jobs, type JobRequest, type Route, Routes, Secrets } from '@svc/core/contracts'
 import { service, testHost } from '@svc/testing'
 import { expect } from 'chai'
 import { Webhook } from 'standardwebhooks'
+import { meantType } from '../src/event-types.ts'
 import { headersFor } from '../src/deliveries.ts'
 
 const ctx = systemContext(new AbortController().signal, 'test')
@@ -73,6 +75,26 @@ describe('a filter by type', () => {
       [['svc.*'], 'turn_failed', true],
     ]
     for (const [list, type, isIn] of cases) expect(typeFilter(list)(type), list.join()).to.equal(isIn)
+  })
+
+  it('takes all types of the documents, and those of plugins', async () => {
+    const text = await readFile(new URL('../../../../docs/reference/events.md', import.meta.url), 'utf8')
+    const named = [...text.matchAll(/`([a-z]+(?:_[a-z]+)+|reloaded)`/g)].map(([, type]) => type!)
+    expect(named).to.include.members(['turn_completed', 'mcp_server_connected', 'config_file_changed'])
+    for (const type of [...named, 'invoice_paid', 'run_failed', 'turn_*']) expect(meantType(type), type).to.equal(undefined)
+  })
+
+  it('refuses a typing error, and names the type that is meant', async () => {
+    await using plugin = await openPlugin()
+    const add = (type: string) => plugin.ask('webhook_add', { body: { url: 'https://hooks.example/', types: ['run_*', type] } })
+    for (const type of ['turn_complete', 'svc.turn_complete', 'trun_completed'])
+      expect(await add(type).catch((error: unknown) => asSvcError(error, 'INTERNAL_ERROR').message)).to.equal(
+        `no event has the type "${type}": did you mean "turn_completed"?`
+      )
+    const { body } = await add('turn_completed')
+    const { webhook } = body as { webhook: { id: string } }
+    const change = plugin.ask('webhook_change', { params: { id: webhook.id }, body: { types: ['job_complete'] } })
+    expect(await change.catch((error: unknown) => codeOf(error))).to.equal('INVALID_VALUE')
   })
 })
 

@@ -32,7 +32,10 @@ export const PROBLEM: JsonSchema = {
 }
 const SOURCE = object({
   kind: words('default', 'installed', 'home', 'file', 'environment', 'flags'),
-  name: { ...(nullable('string') as object), description: 'The name of the file, or the variable.' },
+  name: {
+    ...(nullable('string') as object),
+    description: 'The file, from the svc home or the working folder, or the variable.',
+  },
 })
 const VALUE: JsonSchema = {
   ...(object({
@@ -42,6 +45,10 @@ const VALUE: JsonSchema = {
     source: SOURCE,
     unused: { ...(BOOLEAN as object), description: 'No running plugin uses it.' },
     local: { ...(nullable('string') as object), description: 'Reason why you cannot change it over HTTP; null if you can.' },
+    in_file: {
+      ...(BOOLEAN as object),
+      description: 'Whether svc.config.yaml of the svc home sets it, even if a source of higher priority overrides that.',
+    },
   }) as object),
   title: 'ConfigValue',
 }
@@ -184,7 +191,7 @@ const draftRoutes = (configuration: Configuration, publish: Publish): Record<str
     conditional: true,
     path: PATH,
     summary: 'Change svc.config.yaml of the svc home',
-    description: `Needs If-Match with the ETag of GET ${PATH}. Comments and other keys of the file stay. Keys that name code, commands, folders, variables, plugins or credentials are refused. ${IN_FORCE}`,
+    description: `Needs If-Match with the ETag of GET ${PATH}. Comments and other keys of the file stay. Keys that name code, commands, folders, variables, plugins or credentials are refused, as are keys that a source of higher priority sets: these you can only remove. ${IN_FORCE}`,
     scope: 'admin',
     body: { ...(object({ values: VALUES }) as object), additionalProperties: false },
     responses: ok(
@@ -222,13 +229,14 @@ export const problemRecord = ({ code, message, path, where, hint, plugin }: Conf
 
 const sourceRecord = ({ kind, name }: ConfigSource) => ({ kind, name: name ?? null })
 
-const valueRecord = ({ keys, value, source, unused, local }: ConfigValue) => ({
+const valueRecord = ({ keys, value, source, unused, local, inFile }: ConfigValue) => ({
   key: keys.join('.'),
   keys,
   value,
   source: sourceRecord(source),
   unused,
   local: local ?? null,
+  in_file: inFile,
 })
 
 function stateRecord({ values, plugins, file }: ConfigState, key: string | undefined) {

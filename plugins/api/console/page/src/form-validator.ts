@@ -64,6 +64,27 @@ const stepsOf = (pointer: string): string[] =>
 /** Keywords that only say that something inside of them is wrong. */
 const OUTER = new Set(['properties', 'items', 'prefixItems', '$ref', 'allOf', 'if', 'then', 'else', 'additionalProperties'])
 
+const TYPES: Readonly<Record<string, string>> = {
+  string: 'text',
+  integer: 'a whole number',
+  number: 'a number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'an object',
+  null: 'empty',
+}
+
+/** A message of the validator, in words for people who do not know JSON Schema. */
+function wordsOf(keyword: string, error: string): string {
+  if (keyword === 'anyOf' || keyword === 'oneOf') return 'The value has none of the accepted forms.'
+  if (keyword !== 'type') return error
+  const [, list = ''] = /Expected "(.+)"\.$/s.exec(error) ?? []
+  return `The value must be ${list
+    .split('", "')
+    .map(type => TYPES[type] ?? type)
+    .join(' or ')}.`
+}
+
 /** What is wrong with a value, for each of its members. */
 export function problemsOf(data: unknown, schema: RJSFSchema): { errors: RJSFValidationError[]; errorSchema: ErrorSchema } {
   const builder = new ErrorSchemaBuilder()
@@ -73,7 +94,7 @@ export function problemsOf(data: unknown, schema: RJSFSchema): { errors: RJSFVal
       if (OUTER.has(keyword)) continue
       const missing = keyword === 'required' ? /"(.+)"\.$/s.exec(error)?.[1] : undefined
       const steps = [...stepsOf(instanceLocation), ...(missing === undefined ? [] : [missing])]
-      const message = missing === undefined ? error : 'A value is required.'
+      const message = missing === undefined ? wordsOf(keyword, error) : 'A value is required.'
       builder.addErrors(message, steps)
       errors.push({ name: keyword, message, property: steps.join('.'), stack: message })
     }

@@ -1,7 +1,7 @@
 import '@xyflow/react/dist/base.css'
-import { Background, Controls, type Node, type NodeProps, ReactFlow, ViewportPortal } from '@xyflow/react'
+import { Background, Controls, type Node, type NodeProps, ReactFlow, type ReactFlowInstance, ViewportPortal } from '@xyflow/react'
 import { STATES } from '@svc/workflow-lang/states'
-import { memo, useEffect, useId, useMemo, useState } from 'react'
+import { memo, useEffect, useId, useMemo, useRef, useState } from 'react'
 import { type Box, type DrawnNode, edgesOf, END, flat, frameIdOf, type Layout, layoutOf, type Route } from './graph-layout.ts'
 import type { Step } from './run-steps.ts'
 import { Failure, Loading } from './states.tsx'
@@ -153,9 +153,22 @@ interface Laid extends Pick<Layout, 'routes'> {
   readonly nodes: readonly DrawnNode[]
 }
 
-/** Unequal only if nodes or edges differ: a state changes no place. */
+/** Unequal only if nodes, edges or labels differ: a state changes no place. */
 const shapeOf = (nodes: readonly DrawnNode[]) =>
-  JSON.stringify(flat(nodes).map(({ id, name, type, edges }) => [id, name, type, edges.map(({ to }) => to)]))
+  JSON.stringify(flat(nodes).map(({ id, name, type, edges }) => [id, name, type, edges.map(({ to, label }) => [to, label])]))
+
+const FIT = { maxZoom: innerWidth < 3200 ? 1 : 1.5, padding: 0.1 }
+
+/** Shows the whole graph again after each new layout, until the reader moves it. */
+function useFitting(laid: Laid | undefined) {
+  const flow = useRef<ReactFlowInstance<GraphNode>>(undefined)
+  const isMoved = useRef(false)
+  useEffect(() => {
+    if (laid && !isMoved.current) void flow.current?.fitView(FIT)
+  }, [laid])
+  const setMoved = (isNow: boolean) => void (isMoved.current = isNow)
+  return { onInit: (made: ReactFlowInstance<GraphNode>) => void (flow.current = made), setMoved }
+}
 
 /** A workflow as a graph. Its places are computed beside the page. */
 export default function Graph({ label, nodes, states, problems, selected, onSelect }: GraphProps) {
@@ -177,6 +190,7 @@ export default function Graph({ label, nodes, states, problems, selected, onSele
     () => laid && nodesOf(laid.nodes, laid.boxes, { states, problems, selected }),
     [laid, states, problems, selected]
   )
+  const { onInit, setMoved } = useFitting(laid)
   if (error) return <Failure error={error} />
   if (!laid || !shown) return <Loading rows={4} />
   return (
@@ -185,7 +199,10 @@ export default function Graph({ label, nodes, states, problems, selected, onSele
         nodes={shown}
         nodeTypes={TYPES}
         fitView
-        fitViewOptions={{ maxZoom: innerWidth < 3200 ? 1 : 1.5, padding: 0.1 }}
+        fitViewOptions={FIT}
+        onInit={onInit}
+        // without an event, the page itself moves it
+        onMoveStart={event => event && setMoved(true)}
         minZoom={0.1}
         maxZoom={1.6}
         nodesDraggable={false}
@@ -204,7 +221,13 @@ export default function Graph({ label, nodes, states, problems, selected, onSele
           <Edges nodes={laid.nodes} routes={laid.routes} />
         </ViewportPortal>
         <Background gap={20} size={1} />
-        <Controls showInteractive={false} />
+        <Controls
+          showInteractive={false}
+          fitViewOptions={FIT}
+          onZoomIn={() => setMoved(true)}
+          onZoomOut={() => setMoved(true)}
+          onFitView={() => setMoved(false)}
+        />
       </ReactFlow>
     </section>
   )

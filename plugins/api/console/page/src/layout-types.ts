@@ -15,11 +15,11 @@ export interface Box {
   readonly height: number
 }
 
-/** An edge on its way around the boxes, and the middle of its label. */
+/** An edge on its way around the boxes, and the middle of its label, if it has one. */
 export interface Route {
   readonly points: readonly { readonly x: number; readonly y: number }[]
-  readonly x?: number
-  readonly y?: number
+  readonly x: number
+  readonly y: number
 }
 
 /** The places of the boxes, and the edges in the order of the request. */

@@ -25,13 +25,13 @@ interface SchemaFormProps {
   readonly schema: object
   readonly value: unknown
   readonly onChange: (value: unknown) => void
-  /** Where a page has several forms: makes the ids of the fields unique. */
+  /** Where a page has several forms: makes the ids of the fields unique. Not `root`: an element of the page has this id. */
   readonly idPrefix?: string | undefined
   /** Whether it says what is wrong with the value. Default: true. */
   readonly hasProblems?: boolean
 }
 
-export default function SchemaForm({ schema, value, onChange, idPrefix = 'root', hasProblems = true }: SchemaFormProps) {
+export default function SchemaForm({ schema, value, onChange, idPrefix = 'form', hasProblems = true }: SchemaFormProps) {
   const own = useMemo(() => formSchema(schema), [schema])
   const problems = useMemo(() => (own && hasProblems ? problemsOf(value, own).errorSchema : {}), [own, value, hasProblems])
   if (!own) return <NoForm />
@@ -247,7 +247,7 @@ function Check({ id, value, label, disabled, readonly, onChange }: WidgetProps) 
         onChange={event => onChange(event.target.checked)}
         aria-describedby={describedBy(id)}
       />
-      <span>{label}</span>
+      <span>{label || 'Value'}</span>
     </label>
   )
 }

@@ -88,10 +88,12 @@ interface SchemaInputProps {
   readonly edited: EditedValue
   /** Of the ids of the fields, if the page has several forms. */
   readonly idPrefix?: string
+  /** Whether the form says what is wrong with the value. Default: true. */
+  readonly hasProblems?: boolean
 }
 
-/** A form where there is a schema, and JSON for every value. */
-export function SchemaInput({ schema, label, edited, ...rest }: SchemaInputProps) {
+/** A form where there is a schema, and JSON for every value: one at a time, so that they cannot disagree. */
+export function SchemaInput({ schema, label, edited, ...form }: SchemaInputProps) {
   const [isJson, setJson] = useState(false)
   if (!isRecord(schema)) return <JsonText label={label} edited={edited} />
   return (
@@ -99,10 +101,15 @@ export function SchemaInput({ schema, label, edited, ...rest }: SchemaInputProps
       {isJson ? (
         <JsonText label={label} edited={edited} schema={schema} />
       ) : (
-        <SchemaForm schema={schema} value={edited.value} onChange={edited.fromForm} {...rest} />
+        <SchemaForm schema={schema} value={edited.value} onChange={edited.fromForm} {...form} />
       )}
       <div className="row">
-        <button type="button" className="button button-quiet" onClick={() => setJson(!isJson)}>
+        <button
+          type="button"
+          className="button button-quiet"
+          disabled={isJson && edited.badText !== undefined}
+          onClick={() => setJson(!isJson)}
+        >
           {isJson ? 'As a form' : 'As JSON'}
         </button>
       </div>

@@ -13,7 +13,9 @@ import { configuration } from '../router.tsx'
 import { Badge, Empty, Failure, Loading, type Tone } from '../states.tsx'
 import { useValue } from '../value.ts'
 
-const EditValue = lazy(() => import('../config-edit.tsx').then(({ EditValue }) => ({ default: EditValue })))
+const loadEdit = () => import('../config-edit.tsx')
+const EditValue = lazy(() => loadEdit().then(({ EditValue }) => ({ default: EditValue })))
+const OverriddenValue = lazy(() => loadEdit().then(({ OverriddenValue }) => ({ default: OverriddenValue })))
 
 type Config = Schemas['Config']
 type Value = Schemas['ConfigValue']
@@ -201,6 +203,9 @@ const SOURCE_WORDS: Readonly<Record<Value['source']['kind'], string>> = {
   flags: 'a flag of the command',
 }
 
+/** The sources that override the file of the svc home, which this page changes. */
+const OVERRIDING: ReadonlySet<Value['source']['kind']> = new Set(['file', 'environment', 'flags'])
+
 function ValueView({ value, config, etag, mayChange }: ValueViewProps) {
   const locked = config.file.locked ?? value.local
   return (
@@ -227,7 +232,12 @@ function ValueView({ value, config, etag, mayChange }: ValueViewProps) {
           {mayChange && locked !== null && <p className="note">It cannot be changed here: {locked}</p>}
           {mayChange && locked === null && (
             <Suspense fallback={<Loading rows={4} />}>
-              <EditValue value={value} etag={etag} />
+              {OVERRIDING.has(value.source.kind) ? (
+                <OverriddenValue value={value} etag={etag} />
+              ) : (
+                // after a reload with another value, the form begins again
+                <EditValue key={`${value.source.kind} ${JSON.stringify(value.value)}`} value={value} etag={etag} />
+              )}
             </Suspense>
           )}
         </div>

@@ -23,7 +23,7 @@ export function Webhooks() {
   return (
     <ListPage
       title="Webhooks"
-      actions={<Adding />}
+      actions={<Adding isFirst={all.items.length === 0} />}
       filters={<Search label="Search webhooks" />}
       list={list}
       keyOf={webhook => webhook.id}
@@ -32,7 +32,9 @@ export function Webhooks() {
       isSelected={webhook => webhook.id === id}
       empty={
         q === undefined ? (
-          <Empty title="No webhooks">Add one to send the events of the server to another program.</Empty>
+          <Empty title="No webhooks">
+            Add one to send the events of the server to another program. <KeyNeeded />
+          </Empty>
         ) : (
           <Empty title="Nothing found">No webhook is like that.</Empty>
         )
@@ -65,14 +67,21 @@ const Entry = ({ webhook }: { readonly webhook: Webhook }) => (
   </>
 )
 
-function Adding() {
+/** The server cannot say whether it has a key before it makes the first secret. */
+const KeyNeeded = () => (
+  <>
+    The server signs deliveries, so it needs a key for secrets: <code>secrets.key_file</code> or <code>SVC_SECRETS_KEY</code>.
+  </>
+)
+
+function Adding({ isFirst }: { readonly isFirst: boolean }) {
   const [isOpen, setOpen] = useState(false)
   return (
     <>
       <button type="button" className="button" onClick={() => setOpen(true)}>
         Add a webhook
       </button>
-      {isOpen && <Edit onClose={() => setOpen(false)} />}
+      {isOpen && <Edit isFirst={isFirst} onClose={() => setOpen(false)} />}
     </>
   )
 }
@@ -116,8 +125,15 @@ const WebhookFields = ({ webhook }: { readonly webhook: Webhook | undefined }) =
   </>
 )
 
+interface EditProps {
+  readonly webhook?: Webhook
+  /** There is no webhook yet, so the server may lack a key. */
+  readonly isFirst?: boolean
+  readonly onClose: () => void
+}
+
 /** Adds a webhook, or changes one. A new one has a secret, which is shown once. */
-function Edit({ webhook, onClose }: { readonly webhook?: Webhook; readonly onClose: () => void }) {
+function Edit({ webhook, isFirst = false, onClose }: EditProps) {
   const [secret, setSecret] = useState<string>()
   const save = useChange(
     async (body: AddBody) =>
@@ -147,6 +163,11 @@ function Edit({ webhook, onClose }: { readonly webhook?: Webhook; readonly onClo
   return (
     <Panel title={webhook ? 'Change the webhook' : 'Add a webhook'} onClose={onClose}>
       <form className="stack" onSubmit={submit}>
+        {isFirst && (
+          <p className="note">
+            <KeyNeeded />
+          </p>
+        )}
         <WebhookFields webhook={webhook} />
         <Problem error={save.error} />
         <Buttons onClose={onClose}>

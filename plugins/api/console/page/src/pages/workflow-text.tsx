@@ -46,7 +46,8 @@ export function WorkflowText({ name, isNew = false, onSaved }: WorkflowTextProps
     enabled: !isNew,
   })
   if (isNew) {
-    const source: Source = { name, source: '', format: 'yaml', text: draftOf(name), version: '', writable: true, problems: [] }
+    const file = `<svc home>/workflows/${name}.yaml`
+    const source: Source = { name, source: file, format: 'yaml', text: draftOf(name), version: '', writable: true, problems: [] }
     return <TextPane source={source} isNew onSaved={onSaved} onReload={() => {}} />
   }
   if (!data) return error ? <Failure error={error} onRetry={() => void refetch()} /> : <Loading rows={8} />
@@ -163,7 +164,7 @@ function TextPane({ source, isNew = false, onSaved, onReload }: TextPaneProps) {
     <div className="sides">
       <section className="side-text" aria-label="Text">
         <div className="side-bar">
-          <span className="muted small grow clip">{isNew ? 'not saved yet' : source.source}</span>
+          <span className="muted small grow clip">{isNew ? `not saved yet: ${source.source}` : source.source}</span>
           <CheckState check={check.data} isCurrent={check.isCurrent} />
           {!writable && <Badge>read only</Badge>}
           {isChanged && !isNew && <UndoButton onUndo={undoAll} />}
@@ -179,7 +180,10 @@ function TextPane({ source, isNew = false, onSaved, onReload }: TextPaneProps) {
             problems={problems}
             place={place}
             isReadOnly={!canSave}
-            onChange={setText}
+            onChange={next => {
+              setText(next)
+              saving.forgetProblems()
+            }}
             onSave={save}
           />
         </Suspense>
@@ -257,6 +261,8 @@ interface Saving {
   readonly error: unknown
   readonly isBusy: boolean
   readonly reset: () => void
+  /** The text has changed: what the server said about the former one is over. */
+  readonly forgetProblems: () => void
   readonly loadTheirs: () => Promise<void>
 }
 
@@ -275,6 +281,7 @@ function useSaving({ name, version, isNew, onSaved, onReload }: SavingOptions): 
     error,
     isBusy,
     reset: () => setError(undefined),
+    forgetProblems: () => setError((former: unknown) => (isApiError(former, 'PRECONDITION_FAILED') ? former : undefined)),
     async save(text, replaced = version) {
       setBusy(true)
       setError(undefined)
@@ -302,6 +309,12 @@ function useSaving({ name, version, isNew, onSaved, onReload }: SavingOptions): 
 /** A save that failed: with problems, or because another has changed the text meanwhile. */
 function SaveFailure({ saving, text }: { readonly saving: Saving; readonly text: string }) {
   const { error } = saving
+  if (isApiError(error) && Array.isArray(error.details.problems))
+    return (
+      <p className="note note-bad note-flat" role="alert">
+        Not saved: the text has problems. They stand below it.
+      </p>
+    )
   if (!isApiError(error, 'PRECONDITION_FAILED')) return <Failure error={error} />
   return (
     <div className="failure" role="alert">

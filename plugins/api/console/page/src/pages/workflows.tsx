@@ -60,7 +60,8 @@ export function Workflows() {
       isSelected={item => item.name === id}
       empty={
         <Nothing isFiltered={all.items.length > 0} name="workflow" names="workflows">
-          Write one here, or put a file into the folder <code>workflows</code> of the svc home.
+          Write one here, or put a file into the folder <code>workflows</code> of the svc home, or of the folder where the server
+          was started.
         </Nothing>
       }
       hasSelection={hasSelection}
@@ -221,7 +222,9 @@ function NameDraft({ onClose }: { readonly onClose: () => void }) {
         <label className="field">
           <span>Name</span>
           <input className="input" name="name" required pattern={NAME} autoFocus spellCheck={false} />
-          <span className="muted">Small letters, digits, - and _</span>
+          <span className="muted">
+            Small letters, digits, - and _. The file is saved in <code>&lt;svc home&gt;/workflows</code>.
+          </span>
         </label>
         <Buttons onClose={onClose}>
           <button type="submit" className="button button-primary">
