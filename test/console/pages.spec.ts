@@ -80,6 +80,8 @@ describeWith('chromium', 'the pages of the console', function () {
       await say(page, 'Hello')
       await page.getByRole('status').getByText('"banana" is not a type').waitFor()
       expect(await schema.getAttribute('aria-invalid')).to.equal('true')
+      const log = await page.getByRole('alert').last().getByRole('link').getAttribute('href')
+      expect(log).to.match(/^\/console\/logs\?request=/)
       await expectAccessible(page, 'a schema with a problem')
       await schema.fill('{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}')
       await page.getByLabel('System prompt').fill('Be short.')

@@ -43,7 +43,10 @@ function after(running: Running, event: Event): Running {
     case 'result':
       return { ...running, result: event }
     case 'error':
-      return { ...running, problem: Object.assign(new Error(event.error), { code: event.error_code }) }
+      return {
+        ...running,
+        problem: Object.assign(new Error(event.error), { code: event.error_code, requestId: running.start?.request_id }),
+      }
     case 'end':
       return { ...running, end: event, state: 'ended' }
   }
