@@ -147,7 +147,7 @@ function Consent({ plan, onCancel }: ConsentProps) {
 const CONSENTS: Readonly<Record<Plan['action'], string>> = {
   install: 'Allow this and install',
   update: 'Allow this and update',
-  rollback: 'Allow this and roll back',
+  rollback: 'Allow this and return to it',
   uninstall: 'Uninstall',
   enable: 'Enable',
   disable: 'Disable',
@@ -329,7 +329,7 @@ export function PluginButtons({ plugin: { name, installed, origin } }: { readonl
   const [action, setAction] = useState<Plan['action']>()
   const actions: readonly (readonly [Plan['action'], string])[] = [
     ...(origin.kind === 'registry' ? [['update', 'Update'] as const] : []),
-    ...(installed && installed.former_version !== null ? [['rollback', `Back to ${installed.former_version}`] as const] : []),
+    ...(installed && installed.former_version !== null ? [['rollback', `Return to ${installed.former_version}`] as const] : []),
     installed?.enabled ? ['disable', 'Disable'] : ['enable', 'Enable'],
     ['uninstall', 'Uninstall'],
   ]
