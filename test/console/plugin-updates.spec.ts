@@ -62,7 +62,7 @@ describeWith('bubblewrap', 'versions of plugins in the console', function () {
       await page.getByRole('button', { name: 'Update' }).click()
       const dialog = page.getByRole('dialog', { name: `Update ${TIDES}` })
       await dialog.getByText('1.0.0 → 1.1.0').waitFor(CHANGE)
-      await dialog.getByText('network moon.example').waitFor()
+      await dialog.getByText('connect to moon.example').waitFor()
       expect(await versions()).to.deep.equal(['1.0.0'])
       await dialog.getByRole('button', { name: 'Allow this and update' }).click()
       await changed(page)
