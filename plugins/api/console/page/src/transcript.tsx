@@ -103,8 +103,7 @@ const isAsking = ({ pieces }: Turn) => pieces.some(piece => piece.kind === 'tool
 
 function TurnState({ turn }: { readonly turn: Turn }) {
   const { state } = turn
-  if (state === 'open')
-    return isAsking(turn) ? <Badge tone="warn">waits for you</Badge> : <Badge tone="accent">answering</Badge>
+  if (state === 'open') return isAsking(turn) ? <Badge tone="warn">waits for you</Badge> : <Badge tone="accent">answering</Badge>
   if (state === 'failed') return <Badge tone="bad">failed</Badge>
   return state === 'cancelled' ? <Badge tone="warn">stopped</Badge> : null
 }

@@ -161,7 +161,12 @@ const SENTENCES = { access: undefined, routes: undefined, pages: undefined, chec
 function hashed(before: Lock, body: Omit<PlanBody, 'hash'>): PlanBody {
   const installed = before.plugins.map(({ declares: _declares, commands: _commands, ...plugin }) => plugin)
   const facts = { ...body, plugins: body.plugins.map(plugin => ({ ...plugin, ...SENTENCES })) }
-  return { hash: createHash('sha256').update(JSON.stringify({ body: facts, installed })).digest('hex'), ...body }
+  return {
+    hash: createHash('sha256')
+      .update(JSON.stringify({ body: facts, installed }))
+      .digest('hex'),
+    ...body,
+  }
 }
 
 const plannedOf = (proposal: Proposal): PlannedPlugin => ({ ...factsOf(proposal), ...plannedAccess(proposal) })

@@ -311,7 +311,8 @@ export function accessWords(isolation: IsolationMode, permissions: Permissions, 
 export const UNENFORCED_ACCESS = 'do all that svc can do, because its permissions are not enforced in the process of svc'
 const UNENFORCED = `WIDE: ${UNENFORCED_ACCESS}`
 /** What a plugin without permissions can do. */
-export const NOTHING = 'use only its own files and the system files that every program can read: no network, no environment variables'
+export const NOTHING =
+  'use only its own files and the system files that every program can read: no network, no environment variables'
 
 /**
  * Describes permissions: wide ones first and marked; a long list is shortened. With `access`, shows the values of the settings
@@ -362,7 +363,9 @@ function askedOf(kind: PermissionKind, name: string, access: SettingValues | und
       isWide: isWide(value),
     }))
   const isSet = access.isSet(setting)
-  return [{ permission, text: `${text}, which ${isSet ? 'svc cannot read' : 'is not set; svc asks again when it is'}`, isWide: false }]
+  return [
+    { permission, text: `${text}, which ${isSet ? 'svc cannot read' : 'is not set; svc asks again when it is'}`, isWide: false },
+  ]
 }
 
 const isValueKind = (kind: PermissionKind): kind is keyof PermissionValues => VALUE_KINDS.includes(kind as keyof PermissionValues)
