@@ -62,7 +62,7 @@ describeWith('bubblewrap', 'versions of plugins in the console', function () {
       await page.getByRole('button', { name: 'Update' }).click()
       const dialog = page.getByRole('dialog', { name: `Update ${TIDES}` })
       await dialog.getByText('1.0.0 → 1.1.0').waitFor(CHANGE)
-      await dialog.getByText('network moon.example').waitFor()
+      await dialog.getByText('connect to moon.example').waitFor()
       expect(await versions()).to.deep.equal(['1.0.0'])
       await dialog.getByRole('button', { name: 'Allow this and update' }).click()
       await changed(page)
@@ -74,7 +74,7 @@ describeWith('bubblewrap', 'versions of plugins in the console', function () {
     it('goes back to the version before, without the permissions that came with the update', async () => {
       await using view = await open(`plugins?id=${TIDES}`)
       const { page, problems } = view
-      await page.getByRole('button', { name: 'Back to 1.0.0' }).click()
+      await page.getByRole('button', { name: 'Return to 1.0.0' }).click()
       const dialog = page.getByRole('dialog', { name: `Rollback ${TIDES}` })
       await dialog.getByText('1.1.0 → 1.0.0').waitFor(CHANGE)
       await dialog.getByText('No longer').waitFor()

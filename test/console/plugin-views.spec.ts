@@ -136,6 +136,7 @@ describeWith('chromium', 'a hostile view of a plugin', function () {
               })
             ),
           },
+          broken: { title: 'Broken', view: view(stats('GET /views/broken')) },
           endless: { title: 'Endless', view: view(table({ request: 'GET /views/endless', cursor: 'next' })) },
           actions: {
             title: 'Actions',
@@ -209,6 +210,7 @@ describeWith('chromium', 'a hostile view of a plugin', function () {
           cell: JSON.stringify({ things: [{ name: 'x'.repeat(LONGEST_CELL) }] }),
           toolong: JSON.stringify({ things: [{ name: 'x'.repeat(2 ** 20) }] }),
           deep: `{"value":${'['.repeat(500)}${']'.repeat(500)},"things":{}}`,
+          broken: 'not JSON, so that the route throws',
           endless: JSON.stringify({ things: [], next: 'more' }),
         },
       })
@@ -280,6 +282,18 @@ describeWith('chromium', 'a hostile view of a plugin', function () {
     await page.getByText('Nothing here yet').waitFor()
     expect((await seen()).filter(({ where }) => where === 'endless')).to.have.lengthOf(1)
     expect(problems).to.deep.equal([])
+  })
+
+  it('links the error of a route to the log of its request', async () => {
+    await using opened = await open('pages/broken')
+    const { page } = opened
+    const alert = page.getByRole('alert').filter({ hasText: 'INTERNAL_ERROR' })
+    await alert.waitFor()
+    const again = page.waitForResponse(response => response.url().endsWith('/views/broken'))
+    await alert.getByRole('button', { name: 'Try again' }).click()
+    const id = (await again).headers()['x-request-id']!
+    await alert.getByRole('link', { name: id }).click()
+    await page.waitForURL(url => url.pathname === '/console/logs' && url.searchParams.get('request') === id)
   })
 
   it('does not keep the page busy with texts that are hard to read', async () => {

@@ -37,6 +37,7 @@ describeWith('chromium', 'questions and replays in the console', function () {
     await closed(page)
     const allowed = chat('/tool consent {}')
     const question = await openQuestion(page, 'consent')
+    await question.getByText(/^Expires in \d+ s$/).waitFor()
     expect(await page.title()).to.match(/^\(1\) Inbox/)
     await page.getByText('chat', { exact: true }).waitFor()
     await question.getByRole('button', { name: 'Allow' }).click()

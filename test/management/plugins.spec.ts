@@ -169,6 +169,10 @@ describeWith('bubblewrap', 'plugins over HTTP', function () {
         isolation: 'process',
         permissions,
         permission_change: { added: ['network tides.example', 'env TIDES_KEY'], removed: [] },
+        access: [
+          { text: 'read the variable TIDES_KEY', is_wide: false, is_new: true },
+          { text: 'connect to tides.example', is_wide: false, is_new: true },
+        ],
         install_scripts: ['postinstall'],
       })
     expect(made.hash).to.match(/^[0-9a-f]{64}$/)

@@ -161,6 +161,8 @@ export type TurnEvent =
       readonly question: string
       /** What the tool wants to know: a form by its JSON Schema (an object of plain values), or a page to open. */
       readonly form?: { readonly schema: JsonSchema } | { readonly url: string }
+      /** When the call stops waiting, in Unix milliseconds: after `chat.ask_timeout_ms`, or with the turn. */
+      readonly until?: number
     }
   | {
       readonly type: 'tool_result'
@@ -312,6 +314,8 @@ export type ToolCallEvent =
       readonly question: string
       /** The input that the tool requests. Absent: the question is whether it may run. */
       readonly requests?: { readonly [key: string]: InputRequest }
+      /** When the call stops waiting, in Unix milliseconds. */
+      readonly until?: number
     }
   | {
       readonly type: 'result'

@@ -98,6 +98,16 @@ export interface PlannedPlugin {
   readonly permission_change: { readonly added: readonly string[]; readonly removed: readonly string[] }
   /** Values of settings to which permissions refer, and that are not accepted yet. */
   readonly new_permission_values: { readonly [kind: string]: readonly string[] | undefined }
+  /**
+   * What it can do, in sentences, wide ones first. `is_wide`: nearly everything of its kind. `is_new`: not accepted before.
+   */
+  readonly access: readonly { readonly text: string; readonly is_wide: boolean; readonly is_new: boolean }[]
+  /** Its routes and formats of errors, in sentences: `GET /orders: needs the scope read`. Those without a credential first. */
+  readonly routes: readonly string[]
+  /** Its pages in the console, in sentences. */
+  readonly pages: readonly string[]
+  /** Credentials that it reads, in sentences. */
+  readonly checks: readonly string[]
   /** Settings that it needs and the configuration does not have. */
   readonly missing_settings: readonly string[]
   /** Its install scripts, which do not run. */

@@ -149,6 +149,8 @@ export type ChatEvent =
       readonly arguments: ToolUse['arguments']
       readonly question: string
       readonly form?: Extract<TurnEvent, { type: 'ask' }>['form']
+      /** When the question expires. */
+      readonly expires_at?: string
     }
   | {
       readonly type: 'tool_result'
@@ -193,8 +195,9 @@ export function eventOf(event: PlainEvent): ChatEvent {
     case 'tool_call':
       return { type: event.type, tool: event.tool, call_id: event.callId, arguments: event.arguments }
     case 'ask': {
-      const { type, tool, callId, arguments: given, question, form } = event
-      return { type, tool, call_id: callId, arguments: given, question, ...(form ? { form } : {}) }
+      const { type, tool, callId, arguments: given, question, form, until } = event
+      const expires = until === undefined ? {} : { expires_at: new Date(until).toISOString() }
+      return { type, tool, call_id: callId, arguments: given, question, ...(form ? { form } : {}), ...expires }
     }
     case 'tool_result': {
       const { type, tool, callId, success, result, error, durationMs } = event

@@ -5,6 +5,7 @@ import { expect } from 'chai'
 import { type PluginUsage, usageTable } from '../src/commands/server/top.ts'
 import { summaryText } from '../src/commands/author/test-plugin.ts'
 import { accessOf } from '../src/commands/change/configured-access.ts'
+import { plannedAccess } from '../src/commands/change/planned-access.ts'
 import { permissionWords, proposalText } from '../src/commands/change/proposal-text.ts'
 
 const candidate = {
@@ -107,6 +108,34 @@ describe('what a person reads before a plugin is let in', () => {
       .to.match(/^ {2}adds +routes: notes, hook$/m)
       .and.match(/^ {2}answers +POST \/hook: OPEN to every client, without a credential\n +GET \/notes: needs the scope read$/m)
       .and.match(/^ {2}checks +credentials of callers: "badge" sees those that it reads, and decides what their owners can do$/m)
+  })
+
+  it('is the same over HTTP, with marks: wide permissions first, and those of an update', () => {
+    const permissions = { tools: ['weather'], network: ['*'], console: ['GET /orders'] }
+    const contributes = { routes: { orders: { method: 'GET', path: '/orders', scope: 'read' } } }
+    const planned = plannedAccess({
+      candidate: {
+        ...candidate,
+        from: '0.9.0',
+        manifest: { ...candidate.manifest, contributes },
+        permissions,
+        permissionChange: { added: ['network *', 'console GET /orders'], removed: [] },
+      },
+      isolation: 'process',
+      trusted: false,
+      access,
+    })
+    const orders = 'with its pages in the console, send GET /orders to your server with the rights of the person there'
+    expect(planned).to.deep.equal({
+      access: [
+        { text: 'connect to *', is_wide: true, is_new: true },
+        { text: orders, is_wide: false, is_new: true },
+        { text: 'call the tool weather', is_wide: false, is_new: false },
+      ],
+      routes: ['GET /orders: needs the scope read'],
+      pages: [],
+      checks: [],
+    })
   })
 
   it('says which single tools and providers it calls', () => {

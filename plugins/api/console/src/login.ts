@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type CallContext, type SlotView, svcError, systemContext } from '@svc/core'
 import { API_SCOPES, type AuthScheme, type Route, type RouteRequest, type Tokens } from '@svc/core/contracts'
 import { isAnswer, loginUnknown, type OidcLogin } from './oidc-login.ts'
-import { holderOf, SESSION_PATH, TOKEN_NAME } from './scheme.ts'
+import { codeRefused, holderOf, SESSION_PATH, TOKEN_NAME } from './scheme.ts'
 import { FRESH_MS, isCode, SESSION_MS, type Sessions } from './session.ts'
 
 interface LoginOptions {
@@ -209,7 +209,7 @@ async function ofCredential(credential: string, { schemes }: LoginOptions, ctx: 
 /** A one-time code becomes a token, which `svc tokens list` shows and `svc tokens revoke` ends. */
 async function ofCode(code: string, { sessions, tokens, signal }: LoginOptions, ctx: CallContext) {
   if (!tokens) throw tokensMissing()
-  if (!(await sessions.use(code, ctx))) throw codeUsed()
+  if (!(await sessions.use(code, ctx))) throw codeRefused()
   const request = { name: TOKEN_NAME, scopes: [...API_SCOPES.names], ttlMs: SESSION_MS }
   const { token, info } = await tokens.create(request, systemContext(signal, 'console'))
   return { text: token, expires: Date.parse(info.expires) }
@@ -229,7 +229,6 @@ function cookieOf(name: string, value: string, seconds: number, isOverTls: boole
 
 const credentialDiffers = () =>
   svcError('AUTHENTICATION_FAILED', 'the credential in the body is not the one in the Authorization header')
-const codeUsed = () => svcError('AUTHENTICATION_FAILED', 'the one-time code is not valid', { hint: 'Run `svc console` again' })
 const tokensMissing = () =>
   svcError('UNAVAILABLE', 'a one-time code becomes an access token, but this server has no access tokens', {
     hint: 'Enable @svc/plugin-auth-bearer, or sign in with a key',

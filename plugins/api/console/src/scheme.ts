@@ -128,9 +128,10 @@ const valuesOf = (header: string, name: string) =>
 const sessionOver = () =>
   svcError('AUTHENTICATION_FAILED', 'the session of the console has ended', { hint: 'Sign in again at /console' })
 
-const codeRefused = () =>
-  svcError('AUTHENTICATION_FAILED', 'the one-time code is not valid', {
-    hint: 'Run `svc console` again: a code is valid once, for 30 seconds',
+/** The code of an address that `svc console` has printed. */
+export const codeRefused = () =>
+  svcError('AUTHENTICATION_FAILED', 'the one-time code was used, or has expired: run `svc console` again', {
+    hint: 'Use the address within 30 seconds: its code is valid once',
   })
 
 const siteRefused = () =>

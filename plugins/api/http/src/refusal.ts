@@ -44,7 +44,7 @@ function createFailureLog(log: Log) {
     },
     failed(state: RequestState, err: unknown, answer: ErrorAnswer) {
       if (isUpstreamFailure(answer)) upstreamFailed(answer, state.requestId)
-      if (answer.internal) log.error({ err, request_id: state.requestId, ...sourceOf(state) }, 'a request failed')
+      if (answer.internal) log.error({ err, request_id: state.requestId, ...sourceOf(state) }, failureOf(state))
       else if (isOurFailure(answer) && !isUpstreamFailure(answer)) unavailable(state, err, answer.record.error_code)
       else log.debug({ err, request_id: state.requestId }, 'refused a request')
     },
@@ -128,6 +128,12 @@ const isUpstreamFailure = ({ record }: Pick<ErrorAnswer, 'record'>) => record.er
 /** Log fields for the plugin and the route of a request. */
 const sourceOf = ({ route, mount }: RequestState) =>
   route ? { owner: route.plugin, route: route.route.path, name: route.name } : { route: mount?.path }
+
+/** Names the plugin of the route: the line itself is one of this plugin. */
+const failureOf = ({ route }: RequestState) =>
+  route?.plugin === undefined
+    ? 'a request failed'
+    : `the route ${route.route.method} ${route.route.path} of ${route.plugin} failed`
 
 const REASONS: Readonly<Record<number, string>> = { 400: 'Bad Request', 405: 'Method Not Allowed', 413: 'Content Too Large' }
 

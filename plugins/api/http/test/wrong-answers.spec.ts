@@ -40,7 +40,8 @@ describe('a route that answers in a wrong shape', () => {
       )
       const { status, body, headers } = await call(`${server.url}/strange`)
       expect([status, body.error_code, headers.get('x-a')]).to.deep.equal([500, 'INTERNAL_ERROR', null])
-      expect(complaint(lines)).to.include({ owner: 'test:routes/strange', route: '/strange', name: 'strange' })
+      const source = { owner: 'test:routes/strange', route: '/strange', name: 'strange' }
+      expect(complaint(lines)).to.include({ ...source, msg: 'the route GET /strange of test:routes/strange failed' })
     })
 
   it('(a stream of something else) is an internal error too', async () => {

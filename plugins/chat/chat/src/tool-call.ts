@@ -172,7 +172,7 @@ class DirectCall {
     const pending = this.#services.questions.ask(questionId, waitMs, { conversationId: '', ...asked }, this.#ctx)
     // it can fail while the event is read; the await below throws that error
     pending.catch(() => undefined)
-    yield { type: 'ask', callId: this.#callId, questionId, ...asked } as const
+    yield { type: 'ask', callId: this.#callId, questionId, ...asked, until: Date.now() + waitMs } as const
     return await pending
   }
 

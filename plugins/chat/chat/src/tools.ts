@@ -152,6 +152,7 @@ async function* runAsking(
       arguments: args,
       question,
       ...(form && { form: form.shown }),
+      until: Date.now() + Math.round(waitMs),
     } as const
     const asked = { event, waitMs, show, ...(form && { form }) }
     if (stored) return askStored(services, turn, { ...asked, stored }, callContext).catch(leaveIfTaken)

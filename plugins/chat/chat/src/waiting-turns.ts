@@ -264,7 +264,7 @@ const shownQuestions = ({ key, value: { expires, questions, ...about } }: Waitin
     }))
 
 /** The events that the reader of the turn can have seen. */
-const eventsOf = ({ events }: StoredState, { questions }: WaitingTurn): readonly TurnEvent[] => [
+const eventsOf = ({ events }: StoredState, { questions, expires }: WaitingTurn): readonly TurnEvent[] => [
   ...events,
   ...questions.map(({ callId, tool, arguments: args, question, form }) => ({
     type: 'ask' as const,
@@ -273,6 +273,7 @@ const eventsOf = ({ events }: StoredState, { questions }: WaitingTurn): readonly
     arguments: args,
     question,
     ...(form && { form }),
+    until: expires,
   })),
 ]
 

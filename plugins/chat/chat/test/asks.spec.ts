@@ -33,13 +33,15 @@ describe('a tool that asks', () => {
       chatHost.chat.answer({ requestId: 'test', callId, allow: true }, testContext())
     )
     expect(events.map(event => event.type)).to.deep.equal(['start', 'tool_call', 'ask', 'tool_result', 'token', 'end'])
-    expect(events[2]).to.deep.equal({
+    const { until, ...asked } = events[2] as Extract<TurnEvent, { type: 'ask' }>
+    expect(asked).to.deep.equal({
       type: 'ask',
       tool: 't',
       callId: 'c1',
       arguments: { n: 1 },
       question: 'May the tool "t" run?',
     })
+    expect(until).to.be.within(Date.now() + 30_000, Date.now() + 60_000)
     expect(resultIn(events)).to.include({ success: true })
   })
 

@@ -3,7 +3,14 @@ import { any, type Answer, beside, exact, exchange, matching, ok, post, refused,
 const message = '/tool launch {}'
 const ASKED = {
   event: 'ask',
-  data: exact({ type: 'ask', tool: 'launch', call_id: any('text'), arguments: {}, question: any('text') }),
+  data: exact({
+    type: 'ask',
+    tool: 'launch',
+    call_id: any('text'),
+    arguments: {},
+    question: any('text'),
+    expires_at: any('text'),
+  }),
 }
 
 const idsIn = (held: Answer | undefined) => {

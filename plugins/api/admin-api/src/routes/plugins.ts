@@ -85,6 +85,13 @@ const PLANNED = titled(
     permissions: NAMES_BY_KIND,
     permission_change: described(object({ added: list(STRING), removed: list(STRING) }), 'The difference to what is accepted.'),
     new_permission_values: NAMES_BY_KIND,
+    access: described(
+      list(object({ text: STRING, is_wide: BOOLEAN, is_new: BOOLEAN })),
+      'What it can do, in sentences, wide ones first. Show them before you apply the plan.'
+    ),
+    routes: described(list(STRING), 'Its routes with their scopes, in sentences; those without a credential first.'),
+    pages: described(list(STRING), 'Its pages in the console, in sentences.'),
+    checks: described(list(STRING), 'Credentials that it reads, in sentences.'),
     missing_settings: list(STRING),
     install_scripts: described(list(STRING), 'Its install scripts, which do not run.'),
     packages: list(object({ name: STRING, version: STRING, integrity: STRING })),

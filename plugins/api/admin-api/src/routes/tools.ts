@@ -53,6 +53,7 @@ const EVENTS: Readonly<Record<string, Readonly<Record<string, JsonSchema>>>> = {
     arguments: OBJECT,
     question: STRING,
     requests: { type: ['object', 'null'], description: 'The input that the tool requests, by key, as in MCP. null: may it run?' },
+    expires_at: { type: ['string', 'null'], format: 'date-time', description: 'When the call stops waiting for an answer.' },
   },
   result: { call_id: STRING, success: BOOLEAN, content: list(OBJECT), structured_content: {} },
   error: { error: STRING, error_code: STRING, details: OBJECT },
@@ -214,8 +215,9 @@ function eventRecord(event: Exclude<ToolCallEvent, { type: 'error' }>): StreamEv
     case 'progress':
       return { type: 'progress', progress: event.progress, total: event.total ?? null, message: event.message ?? null }
     case 'ask': {
-      const { callId, questionId, tool, question, requests = null } = event
-      return { type: 'ask', call_id: callId, question_id: questionId, tool, arguments: event.arguments, question, requests }
+      const { callId, questionId, tool, question, requests = null, until } = event
+      const asked = { call_id: callId, question_id: questionId, tool, arguments: event.arguments, question, requests }
+      return { type: 'ask', ...asked, expires_at: until === undefined ? null : new Date(until).toISOString() }
     }
     case 'result': {
       const { callId, success, content, structured = null } = event

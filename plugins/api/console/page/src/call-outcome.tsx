@@ -1,6 +1,7 @@
 import type { EventOf } from '@svc/client'
 import { type ReactNode, useState } from 'react'
 import { client } from './api.ts'
+import { Expires } from './expires.tsx'
 import { Json } from './message.tsx'
 import { Problem, Step, Steps, useChange } from './records.tsx'
 import { isRecord, SchemaForm } from './schema-input.tsx'
@@ -42,7 +43,10 @@ function after(running: Running, event: Event): Running {
     case 'result':
       return { ...running, result: event }
     case 'error':
-      return { ...running, problem: Object.assign(new Error(event.error), { code: event.error_code }) }
+      return {
+        ...running,
+        problem: Object.assign(new Error(event.error), { code: event.error_code, requestId: running.start?.request_id }),
+      }
     case 'end':
       return { ...running, end: event, state: 'ended' }
   }
@@ -176,6 +180,7 @@ function Ask({ requestId, ask }: { readonly requestId: string; readonly ask: Of<
   return (
     <div className="ask" role="group" aria-label={`Question of ${ask.tool}`}>
       <p className="ask-question">{ask.question}</p>
+      {ask.expires_at !== null && <Expires at={ask.expires_at} />}
       {requests.length === 0 && <Json value={ask.arguments} label={`Arguments of ${ask.tool}`} />}
       {requests.map(([key, { params }]) => (
         <div key={key} className="stack">

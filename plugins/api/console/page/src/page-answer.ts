@@ -4,8 +4,13 @@ import type { PageAnswer, PageRequest } from './bridge.ts'
 const REQUEST_MS = 30_000
 const LONGEST_ANSWER = 1_048_576
 
+/** An answer with the id under which the log has its request. */
+interface NamedAnswer extends PageAnswer {
+  readonly requestId: string | undefined
+}
+
 /** Sends a request of a plugin's page with the session of the person: the page gets the answer, never the credential. */
-export async function sendForPage({ method, path, body }: PageRequest, signal: AbortSignal): Promise<PageAnswer> {
+export async function sendForPage({ method, path, body }: PageRequest, signal: AbortSignal): Promise<NamedAnswer> {
   const response = await serverFetch(path, {
     method,
     redirect: 'error',
@@ -15,7 +20,8 @@ export async function sendForPage({ method, path, body }: PageRequest, signal: A
   })
   const text = await textOf(response)
   const isJson = /^application\/(?:[\w.+-]+\+)?json/.test(response.headers.get('content-type') ?? '')
-  return { status: response.status, body: isJson && text !== '' ? (JSON.parse(text) as unknown) : text }
+  const requestId = response.headers.get('x-request-id') ?? undefined
+  return { status: response.status, body: isJson && text !== '' ? (JSON.parse(text) as unknown) : text, requestId }
 }
 
 /** The text of an answer. A longer one is an error, so that no page fills the memory of the console. */

@@ -117,5 +117,9 @@ const NAMES: ReadonlySet<string> = new Set(ALL.flatMap(({ pages }) => pages.map(
 export const iconAt = (path: string): string | undefined =>
   ALL.flatMap(({ pages }) => pages).find(({ to }) => path.endsWith(to))?.icon
 
+/** The page at a path of the console that the scopes of the caller do not allow. */
+export const closedAt = (path: string, me: Me): PageEntry | undefined =>
+  ALL.flatMap(({ pages }) => pages).find(({ to, scope }) => path.endsWith(to) && !allows(me, scope))
+
 /** Whether a page of the console has this name, apart from case and signs. */
 export const hasPageName = (name: string): boolean => NAMES.has(folded(name))

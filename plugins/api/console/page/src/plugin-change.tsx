@@ -8,6 +8,7 @@ import { Back } from './list.tsx'
 import { Buttons, Card, Facts, Panel } from './parts.tsx'
 import { ItemHead, Problem, RUNS, Step, Steps, useAgain, useChange } from './records.tsx'
 import { Badge, Empty, Failure, Loading, Time, type Tone } from './states.tsx'
+import { visible } from './visible-text.ts'
 
 // A change of the plugins: plan, consent, progress, result. Nothing runs before the consent.
 
@@ -153,9 +154,6 @@ const CONSENTS: Readonly<Record<Plan['action'], string>> = {
   disable: 'Disable',
 }
 
-const kindsOf = (values: Readonly<Record<string, readonly string[] | undefined>>) =>
-  Object.entries(values).flatMap(([kind, names]) => (names ?? []).map(name => `${kind} ${name}`))
-
 const APPS = 'run in a closed frame of the console. What they read there can leave through the browser of the reader.'
 const VIEWS = 'are data that the console draws'
 
@@ -168,7 +166,8 @@ function aboutPages(pages: unknown): string | false {
 
 function PlannedCard({ plugin }: { readonly plugin: Planned }) {
   const { permission_change: change, from_version: from } = plugin
-  const kept = kindsOf(plugin.permissions).filter(text => !change.added.includes(text) && !text.startsWith('optional_env '))
+  const kept = plugin.access.filter(item => from === null || !item.is_new)
+  const added = plugin.access.filter(item => from !== null && item.is_new)
   const contributes = Object.entries(plugin.contributes).map(([slot, what]) => {
     const names = Array.isArray(what) ? what : Object.keys(Object(what) as object)
     return `${slot.replaceAll('_', ' ')}: ${names.join(', ')}`
@@ -183,22 +182,13 @@ function PlannedCard({ plugin }: { readonly plugin: Planned }) {
         facts={[
           ['Runs', RUNS[plugin.isolation] ?? plugin.isolation],
           ['Adds', contributes.join('; ') || 'nothing'],
+          ['Answers', plugin.routes.length > 0 && <Sentences texts={plugin.routes} />],
+          ['Checks', plugin.checks.length > 0 && <Sentences texts={plugin.checks} />],
+          ['Shows', plugin.pages.length > 0 && <Sentences texts={plugin.pages} />],
           ['Its pages', aboutPages(plugin.contributes.console_pages)],
-          [
-            from === null ? 'May' : 'May, as before',
-            <PermissionList key="kept" permissions={from === null ? change.added : kept} tone="plain" />,
-          ],
-          [
-            'New permissions',
-            from !== null && change.added.length > 0 && <PermissionList permissions={change.added} tone="warn" />,
-          ],
+          [from === null ? 'May' : 'May, as before', kept.length > 0 && <AccessList key="kept" access={kept} />],
+          ['New permissions', added.length > 0 && <AccessList access={added} />],
           ['No longer', change.removed.length > 0 && <PermissionList permissions={change.removed} tone="ok" />],
-          [
-            'With your configuration',
-            kindsOf(plugin.new_permission_values).length > 0 && (
-              <PermissionList permissions={kindsOf(plugin.new_permission_values)} tone="warn" />
-            ),
-          ],
           ['Needs settings', plugin.missing_settings.length > 0 && plugin.missing_settings.join(', ')],
           ['Install scripts', plugin.install_scripts.length > 0 && `${plugin.install_scripts.join(', ')}: they do not run`],
           ['Dependencies', plugin.packages.length > 0 && <Dependencies plugin={plugin} />],
@@ -214,18 +204,36 @@ function PlannedCard({ plugin }: { readonly plugin: Planned }) {
   )
 }
 
-function PermissionList({ permissions, tone }: { readonly permissions: readonly string[]; readonly tone: Tone }) {
-  if (permissions.length === 0) return <>nothing outside of its process</>
-  return (
-    <span className="names">
-      {permissions.map(permission => (
-        <Badge key={permission} tone={tone}>
-          {permission}
-        </Badge>
-      ))}
-    </span>
-  )
-}
+/** What the plugin can do: wide permissions come first, and are marked. */
+const AccessList = ({ access }: { readonly access: Planned['access'] }) => (
+  <ul className="plain-list sentences">
+    {access.map(({ text, is_wide: isWide }) => (
+      <li key={text}>
+        {isWide && <Badge tone="bad">wide</Badge>} {visible(text, LONGEST_SENTENCE)}
+      </li>
+    ))}
+  </ul>
+)
+
+const Sentences = ({ texts }: { readonly texts: readonly string[] }) => (
+  <ul className="plain-list sentences">
+    {texts.map(text => (
+      <li key={text}>{visible(text, LONGEST_SENTENCE)}</li>
+    ))}
+  </ul>
+)
+
+const LONGEST_SENTENCE = 2_000
+
+const PermissionList = ({ permissions, tone }: { readonly permissions: readonly string[]; readonly tone: Tone }) => (
+  <span className="names">
+    {permissions.map(permission => (
+      <Badge key={permission} tone={tone}>
+        {permission}
+      </Badge>
+    ))}
+  </span>
+)
 
 const Dependencies = ({ plugin: { packages } }: { readonly plugin: Planned }) => (
   <details>
@@ -329,7 +337,7 @@ export function PluginButtons({ plugin: { name, installed, origin } }: { readonl
   const [action, setAction] = useState<Plan['action']>()
   const actions: readonly (readonly [Plan['action'], string])[] = [
     ...(origin.kind === 'registry' ? [['update', 'Update'] as const] : []),
-    ...(installed && installed.former_version !== null ? [['rollback', `Back to ${installed.former_version}`] as const] : []),
+    ...(installed && installed.former_version !== null ? [['rollback', `Return to ${installed.former_version}`] as const] : []),
     installed?.enabled ? ['disable', 'Disable'] : ['enable', 'Enable'],
     ['uninstall', 'Uninstall'],
   ]

@@ -1,5 +1,6 @@
 import { type FormEvent, useState } from 'react'
 import { messageOf } from './api.ts'
+import { Expires } from './expires.tsx'
 import { Json } from './message.tsx'
 import { isRecord, SchemaForm, useEditedValue } from './schema-input.tsx'
 import { type Ask, answer, type Turn } from './turn.ts'
@@ -7,7 +8,14 @@ import { visible } from './visible-text.ts'
 
 /** The question of a tool of the open turn. */
 export const Question = ({ turn, ask, input }: { readonly turn: Turn; readonly ask: Ask; readonly input: unknown }) => (
-  <AskForm tool={ask.tool} question={ask.question} form={ask.form} input={input} onReply={reply => answer(turn, ask, reply)} />
+  <AskForm
+    tool={ask.tool}
+    question={ask.question}
+    form={ask.form}
+    input={input}
+    expires={ask.expires_at}
+    onReply={reply => answer(turn, ask, reply)}
+  />
 )
 
 export interface Reply {
@@ -24,11 +32,13 @@ interface AskFormProps {
   readonly form: Record<string, unknown> | null | undefined
   /** The arguments of the tool. */
   readonly input: unknown
+  /** When the question expires. */
+  readonly expires: string | undefined
   readonly onReply: (reply: Reply) => Promise<unknown>
 }
 
 /** The question of a tool, with its arguments: the reader decides what runs. */
-export function AskForm({ tool, question, form, input, onReply }: AskFormProps) {
+export function AskForm({ tool, question, form, input, expires, onReply }: AskFormProps) {
   const [problem, setProblem] = useState<string>()
   const [isSent, setSent] = useState(false)
   const schema = isRecord(form?.schema) ? form.schema : undefined
@@ -51,6 +61,7 @@ export function AskForm({ tool, question, form, input, onReply }: AskFormProps) 
   return (
     <form className="ask" onSubmit={submit} aria-label={`Question of ${visible(tool)}`}>
       <p className="ask-question">{visible(question, LONGEST_QUESTION)}</p>
+      {expires !== undefined && <Expires at={expires} />}
       {!form && <Json value={input} label={`Arguments of ${visible(tool)}`} />}
       {schema && <SchemaForm schema={schema} value={edited.value} onChange={edited.fromForm} />}
       {typeof form?.url === 'string' && /^https?:/.test(form.url) && (

@@ -5,9 +5,10 @@ import { connection, type Me, signOut } from './api.ts'
 import { density, nextDensity } from './density.ts'
 import { followEvents } from './feed.ts'
 import { useCover } from './frame-guard.ts'
-import { groupsFor, type PageEntry } from './pages.ts'
+import { closedAt, groupsFor, type PageEntry } from './pages.ts'
 import { BrandMark, Panel } from './parts.tsx'
 import { titleOf, useFreshPluginPages, usePagesAt } from './plugin-pages.ts'
+import { Empty, Title } from './states.tsx'
 import { nextTheme, theme } from './theme.ts'
 import { useValue } from './value.ts'
 
@@ -36,6 +37,7 @@ export function Shell({ me, isOut }: { readonly me: Me; readonly isOut: boolean 
   const pages = useMemo(() => groups.flatMap(group => group.pages), [groups])
   const [areKeysShown, showKeys] = useState(false)
   const [isPaletteOpen, openPalette] = useState(false)
+  const closed = useLocation({ select: ({ pathname }) => closedAt(pathname, me) })
   useKeys(pages, { keys: () => showKeys(true), palette: () => openPalette(true) })
   useFeed(isOut)
   useCover(isPaletteOpen)
@@ -48,7 +50,7 @@ export function Shell({ me, isOut }: { readonly me: Me; readonly isOut: boolean 
       <div className="main">
         <Banners me={me} />
         <main id="content" className="content">
-          <Outlet />
+          {closed ? <Closed page={closed} /> : <Outlet />}
         </main>
       </div>
       {isPaletteOpen && (
@@ -60,6 +62,16 @@ export function Shell({ me, isOut }: { readonly me: Me; readonly isOut: boolean 
     </div>
   )
 }
+
+/** A page whose address was opened without its scope. */
+const Closed = ({ page: { name, scope } }: { readonly page: PageEntry }) => (
+  <div className="page">
+    <Title name={name}>{name}</Title>
+    <Empty title="Your scopes do not allow this page">
+      It needs the scope <code>{scope}</code>. Sign in with a token that has it.
+    </Empty>
+  </div>
+)
 
 interface HeaderProps {
   readonly me: Me

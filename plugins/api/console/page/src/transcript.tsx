@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router'
 import { lazy, memo, type ReactNode, Suspense, useCallback, useEffect, useRef, useState } from 'react'
 import { Attached } from './attached.tsx'
-import { Json, Message, Text, Tool, Written } from './message.tsx'
+import { Json, Message, stateOf, Text, Tool, Written } from './message.tsx'
 import { Question } from './question.tsx'
 import { Badge, durationOf, Failure } from './states.tsx'
 import { resultOf } from './tool-value.ts'
@@ -46,10 +46,18 @@ export function Transcript({ label, chat: { conversation, earlier = 0, turns }, 
         <TurnView key={turn.key} turn={turn} isLast={turn === last} />
       ))}
       <p className="visually-hidden" role="status">
-        {last && last.state !== 'open' ? `The reply is ${last.state}.` : ''}
+        {last ? ENDINGS[last.state] : ''}
       </p>
     </div>
   )
+}
+
+/** What a screen reader says when a reply ends. */
+const ENDINGS: Readonly<Record<Turn['state'], string>> = {
+  open: '',
+  completed: 'The reply is complete.',
+  failed: 'The reply has failed.',
+  cancelled: 'The reply was stopped.',
 }
 
 interface TurnProps {
@@ -90,8 +98,12 @@ const Data = ({ value }: { readonly value: unknown }) => (
   </div>
 )
 
-function TurnState({ turn: { state } }: { readonly turn: Turn }) {
-  if (state === 'open') return <Badge tone="accent">answering</Badge>
+/** Whether a question of the turn waits for a person. */
+const isAsking = ({ pieces }: Turn) => pieces.some(piece => piece.kind === 'tool' && piece.ask && !piece.result)
+
+function TurnState({ turn }: { readonly turn: Turn }) {
+  const { state } = turn
+  if (state === 'open') return isAsking(turn) ? <Badge tone="warn">waits for you</Badge> : <Badge tone="accent">answering</Badge>
   if (state === 'failed') return <Badge tone="bad">failed</Badge>
   return state === 'cancelled' ? <Badge tone="warn">stopped</Badge> : null
 }
@@ -123,7 +135,7 @@ function PieceView({ piece, turn, isNewest }: PieceProps) {
   if (piece.kind === 'text') return <Text text={piece.text} />
   const { name, input, result, ask } = piece
   if (ask && !result && turn.state === 'open') return <Question turn={turn} ask={ask} input={input} />
-  const state = result ? (result.success ? 'done' : 'failed') : turn.state === 'open' ? 'running' : 'failed'
+  const state = result ? stateOf(result.success, result.error) : turn.state === 'open' ? 'running' : 'failed'
   return (
     <>
       <Tool

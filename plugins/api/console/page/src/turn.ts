@@ -20,6 +20,7 @@ interface Problem {
   readonly message: string
   readonly code?: string | undefined
   readonly hint?: string | undefined
+  readonly requestId?: string | undefined
   /** The field of the request that the server has refused. */
   readonly field?: string | undefined
 }
@@ -77,7 +78,7 @@ function withEvent(turn: Turn, event: Schemas['ChatEvent']): Turn {
     case 'tool_result':
       return changeTool(turn, event, { result: event })
     case 'error':
-      return { ...turn, problem: { message: event.error, code: event.error_code } }
+      return { ...turn, problem: { message: event.error, code: event.error_code, requestId: turn.start?.request_id } }
     case 'end':
       return { ...turn, end: event, state: event.status }
     default:
@@ -224,9 +225,10 @@ export class ChatOfTab {
   #failed(key: string, error: unknown): void {
     const { turns } = this.value.get()
     if (isApiError(error, 'TURN_LOST') && turns.length === 1 && turns[0]!.pieces.length === 0) return this.#lost() // it ended long ago
-    const { code, hint } = factsOf(error)
     const field = isApiError(error, 'INVALID_VALUE') ? error.details.field : undefined
-    this.#change(key, turn => ({ ...turn, state: 'failed', problem: { message: messageOf(error), code, hint, field } }))
+    const { code, hint, requestId } = factsOf(error)
+    const problem = { message: messageOf(error), code, hint, requestId, field }
+    this.#change(key, turn => ({ ...turn, state: 'failed', problem }))
   }
 }
 

@@ -126,7 +126,7 @@ export async function dataOf(part: Declared, source: ViewSource, signal: AbortSi
 
 /** Sends a request of a view. Throws an error with status, code and hint, all of them only text. */
 export async function answerOf(request: PageRequest, signal: AbortSignal): Promise<unknown> {
-  const { status, body } = await inTurn(signal, () => sendForPage(request, signal))
+  const { status, body, requestId } = await inTurn(signal, () => sendForPage(request, signal))
   if (status >= 200 && status < 300) return body
   const member = (path: string) => {
     const value = valueAt(body, path)
@@ -136,5 +136,6 @@ export async function answerOf(request: PageRequest, signal: AbortSignal): Promi
     status,
     code: member('error_code'),
     hint: member('details.hint'),
+    requestId: requestId === undefined ? undefined : visible(requestId),
   })
 }

@@ -40,6 +40,11 @@ const partial: JsonSchema = {
   description: 'Set if a budget stopped the turn: the reply is not whole.',
 }
 
+const expires: JsonSchema = {
+  ...(TIME as object),
+  description: 'When the call stops waiting for an answer: after chat.ask_timeout_ms, or with the turn.',
+}
+
 type Fields = Parameters<typeof object>[0]
 
 /** The fields of each event's data, besides its `type`. */
@@ -49,7 +54,7 @@ const FIELDS: {
   start: { turn_id: STRING, request_id: STRING, timestamp: TIME, conversation_id: STRING, provider: STRING, model: STRING },
   token: { content: STRING, index },
   tool_call: { tool: STRING, call_id: STRING, arguments: OBJECT },
-  ask: { tool: STRING, call_id: STRING, arguments: OBJECT, question: STRING, form },
+  ask: { tool: STRING, call_id: STRING, arguments: OBJECT, question: STRING, form, expires_at: expires },
   tool_result: { tool: STRING, call_id: STRING, success: BOOLEAN, result, error: nullable('string'), duration_ms: INTEGER },
   error: { error: STRING, error_code: STRING, details: OBJECT },
   end: {
@@ -66,7 +71,7 @@ const FIELDS: {
   },
 }
 /** Fields that not every event of its type has. */
-const OPTIONAL: readonly string[] = ['cost', 'data', 'form', 'partial']
+const OPTIONAL: readonly string[] = ['cost', 'data', 'expires_at', 'form', 'partial']
 
 const MEANINGS: { readonly [K in ChatEvent['type']]: string } = {
   start: 'The turn has begun. turn_id names it to the routes that continue or cancel its stream.',

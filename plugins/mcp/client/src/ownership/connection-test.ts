@@ -92,7 +92,7 @@ function serverSteps(
   }
   const list = async (signal: AbortSignal) => {
     const { tools, problems } = await (await open()).listTools({ signal })
-    return `${tools.length} tools${problems.length > 0 ? `, left out: ${problems.join('; ')}` : ''}`
+    return `${tools.length} ${tools.length === 1 ? 'tool' : 'tools'}${problems.length > 0 ? `, left out: ${problems.join('; ')}` : ''}`
   }
   const callTool = async ({ tool, args }: NonNullable<ToolToCall>, signal: AbortSignal) => {
     const { content, error } = await (await open()).callTool(tool, args, { signal })

@@ -10,6 +10,7 @@ import { checkRevision } from './cluster-set.ts'
 import { named } from './install.ts'
 import { stepText } from './progress.ts'
 import { accessOf, newValues } from './configured-access.ts'
+import { plannedAccess } from './planned-access.ts'
 import type { Proposal } from './proposal-text.ts'
 import { changesNothing, type ChangePlace, checkProposals, proposalsOf, putInEffect, switchInEffect } from './proposals.ts'
 import { type ChangeResult, settleAbandoned } from './take-up.ts'
@@ -153,13 +154,24 @@ function switchBody({ action, name }: KeptChange, before: Lock): PlanBody {
   return hashed(before, { action, name, plugins: [], changes, is_empty: plugin.enabled === (action === 'enable') })
 }
 
+/** What follows from the rest of a plan, in words that depend on the home of its reader. It is not in the hash. */
+const SENTENCES = { access: undefined, routes: undefined, pages: undefined, checks: undefined }
+
 /** Also over the installed plugins: a plan holds only for them. */
 function hashed(before: Lock, body: Omit<PlanBody, 'hash'>): PlanBody {
   const installed = before.plugins.map(({ declares: _declares, commands: _commands, ...plugin }) => plugin)
-  return { hash: createHash('sha256').update(JSON.stringify({ body, installed })).digest('hex'), ...body }
+  const facts = { ...body, plugins: body.plugins.map(plugin => ({ ...plugin, ...SENTENCES })) }
+  return {
+    hash: createHash('sha256')
+      .update(JSON.stringify({ body: facts, installed }))
+      .digest('hex'),
+    ...body,
+  }
 }
 
-const plannedOf = ({ candidate, isolation, access }: Proposal): PlannedPlugin => ({
+const plannedOf = (proposal: Proposal): PlannedPlugin => ({ ...factsOf(proposal), ...plannedAccess(proposal) })
+
+const factsOf = ({ candidate, isolation, access }: Proposal): Omit<PlannedPlugin, keyof typeof SENTENCES> => ({
   name: candidate.name,
   version: candidate.version,
   from_version: candidate.from ?? null,
@@ -199,7 +211,7 @@ function pluginDifferences(planned: PlannedPlugin, now: PlannedPlugin): string[]
     if (member === 'version' || member === 'integrity') return [`${name}: ${member} ${planned[member]} is now ${now[member]}`]
     if (member === 'permissions') return permissionDifferences(planned, now)
     if (member === 'packages') return [`${name}: other dependencies: ${packageDifferences(planned, now).join(', ')}`]
-    return member === 'permission_change' ? [] : [`${name}: ${member} has changed`]
+    return member === 'permission_change' || member in SENTENCES ? [] : [`${name}: ${member} has changed`]
   })
 }
 

@@ -85,7 +85,7 @@ const addedWords = (contributes: PluginCandidate['manifest']['contributes'] = {}
   )
 
 /** Only the code of a scheme determines which credentials it reads. */
-const schemeWords = (manifest: PluginCandidate['manifest']): string[] =>
+export const schemeWords = (manifest: PluginCandidate['manifest']): string[] =>
   slotsOf(manifest).flatMap(([slot, names]) =>
     slot === 'auth_schemes'
       ? names.map(name => `credentials of callers: "${name}" sees those that it reads, and decides what their owners can do`)
@@ -104,7 +104,7 @@ const PLACES: Readonly<Record<ConsolePlace, (title: string) => string>> = {
  * A page reaches nothing but the console. Browsers do not close the data channels of WebRTC to an app, so what it reads can leave. A view
  * is no code.
  */
-const pageWords = (contributes: Manifest['contributes']): string[] =>
+export const pageWords = (contributes: Manifest['contributes']): string[] =>
   consolePagesOf({ contributes }).map(([, { title, scope, view, place = 'page' }]) => {
     const leak = view === undefined ? '; what it reads there can leave through their browser' : ''
     return `${PLACES[place](title)} to people with the scope ${scope}${leak}`
@@ -199,6 +199,10 @@ export const lockedFacts = ({
 
 interface RequestedAccess {
   readonly text: string
+  /** Kind and name, as in the manifest: `console GET /orders`. */
+  readonly permission: string
+  /** Kind and value, of a permission that refers to a setting. */
+  readonly value?: string
   /** Whether a permission covers nearly everything of its kind. */
   readonly isWide: boolean
 }
@@ -303,20 +307,19 @@ export function accessWords(isolation: IsolationMode, permissions: Permissions, 
   return [UNENFORCED, ...(words[0] === NOTHING ? [] : words)]
 }
 
-const UNENFORCED = 'WIDE: do all that svc can do, because its permissions are not enforced in the process of svc'
-const NOTHING = 'use only its own files and the system files that every program can read: no network, no environment variables'
+/** What a plugin in the process of svc can do. */
+export const UNENFORCED_ACCESS = 'do all that svc can do, because its permissions are not enforced in the process of svc'
+const UNENFORCED = `WIDE: ${UNENFORCED_ACCESS}`
+/** What a plugin without permissions can do. */
+export const NOTHING =
+  'use only its own files and the system files that every program can read: no network, no environment variables'
 
 /**
  * Describes permissions: wide ones first and marked; a long list is shortened. With `access`, shows the values of the settings
  * to which they refer.
  */
 export function permissionWords(permissions: Permissions, access?: SettingValues): string[] {
-  const optional = permissions.optional_env ?? []
-  const all = (Object.keys(KINDS) as PermissionKind[]).flatMap(kind =>
-    (permissions[kind] ?? []).flatMap(name =>
-      kind === 'env' && optional.includes(name) ? optionalAccess(name) : askedOf(kind, name, access)
-    )
-  )
+  const all = requestedAccess(permissions, access)
   if (all.length === 0) return [NOTHING]
   const wide = all.filter(item => item.isWide)
   const others = all.filter(item => !item.isWide)
@@ -328,7 +331,18 @@ export function permissionWords(permissions: Permissions, access?: SettingValues
   ]
 }
 
+/** Describes each permission. */
+export function requestedAccess(permissions: Permissions, access: SettingValues | undefined): RequestedAccess[] {
+  const optional = permissions.optional_env ?? []
+  return (Object.keys(KINDS) as PermissionKind[]).flatMap(kind =>
+    (permissions[kind] ?? []).flatMap(name =>
+      kind === 'env' && optional.includes(name) ? optionalAccess(name) : askedOf(kind, name, access)
+    )
+  )
+}
+
 const optionalAccess = (name: string): RequestedAccess => ({
+  permission: `env ${name}`,
   text: `${KINDS.env.say(name)}, which it does not need`,
   isWide: KINDS.env.isWide(name),
 })
@@ -336,13 +350,22 @@ const optionalAccess = (name: string): RequestedAccess => ({
 function askedOf(kind: PermissionKind, name: string, access: SettingValues | undefined): RequestedAccess[] {
   const { say, isWide } = KINDS[kind]
   const setting = settingIn(name)
-  if (setting === undefined || !isValueKind(kind)) return [{ text: say(name), isWide: isWide(name) }]
+  const permission = `${kind} ${name}`
+  if (setting === undefined || !isValueKind(kind)) return [{ permission, text: say(name), isWide: isWide(name) }]
   const text = say(kind === 'env' ? `that ${setting} names` : `the value of ${setting}`)
-  if (access === undefined) return [{ text, isWide: false }]
+  if (access === undefined) return [{ permission, text, isWide: false }]
   const values = access.valuesOf(kind, setting)
-  if (values.length > 0) return values.map(value => ({ text: `${say(value)} (${setting})`, isWide: isWide(value) }))
+  if (values.length > 0)
+    return values.map(value => ({
+      permission,
+      value: `${kind} ${value}`,
+      text: `${say(value)} (${setting})`,
+      isWide: isWide(value),
+    }))
   const isSet = access.isSet(setting)
-  return [{ text: `${text}, which ${isSet ? 'svc cannot read' : 'is not set; svc asks again when it is'}`, isWide: false }]
+  return [
+    { permission, text: `${text}, which ${isSet ? 'svc cannot read' : 'is not set; svc asks again when it is'}`, isWide: false },
+  ]
 }
 
 const isValueKind = (kind: PermissionKind): kind is keyof PermissionValues => VALUE_KINDS.includes(kind as keyof PermissionValues)

@@ -209,7 +209,14 @@ function OfChat({ question, onAnswered }: { readonly question: OfChat; readonly 
   return (
     <>
       {question.answerable ? (
-        <AskForm tool={tool} question={question.question} form={formOf(question)} input={question.arguments} onReply={reply} />
+        <AskForm
+          tool={tool}
+          question={question.question}
+          form={formOf(question)}
+          input={question.arguments}
+          expires={until}
+          onReply={reply}
+        />
       ) : (
         <p className="note">
           {question.question} Only <code>{owner}</code> can answer.

@@ -11,7 +11,7 @@ import { isRecord } from '../schema-input.tsx'
 import { type Column, Table } from '../table.tsx'
 import { resultOf } from '../tool-value.ts'
 import { Count, durationOf, Empty, Failure, Loading, Time } from '../states.tsx'
-import { type Run, Value } from './run-parts.tsx'
+import { type Run, RunLog, Value } from './run-parts.tsx'
 import { Replay } from './run-replay.tsx'
 
 const Graph = lazy(() => import('../graph.tsx'))
@@ -158,19 +158,25 @@ function StepDetail({ run, name, steps }: ProgressProps & { readonly name: strin
       {error && <Failure error={error} onRetry={() => void refetch()} />}
       {!data && !error && <Loading rows={4} />}
       {data && !step && <Empty title="The run has no such step" />}
-      {step && <StepContent step={step} progress={steps.progress.get(name)} />}
+      {step && <StepContent run={run.workflow_id} step={step} progress={steps.progress.get(name)} />}
     </section>
   )
 }
 
-function StepContent({ step, progress }: { readonly step: Step; readonly progress: string | undefined }) {
+interface StepContentProps {
+  readonly run: string
+  readonly step: Step
+  readonly progress: string | undefined
+}
+
+function StepContent({ run, step, progress }: StepContentProps) {
   return (
     <>
       <StepFacts step={step} />
       {progress && <p className="note">{progress}</p>}
       {step.error && (
         <p className="note note-bad">
-          {step.error.message} <code>{step.error.code}</code>
+          {step.error.message} <code>{step.error.code}</code> <RunLog id={run} />
         </p>
       )}
       <Value name="Input" value={step.input} />

@@ -12,7 +12,7 @@ import { RunBadge } from '../run-state.tsx'
 import { type RunSteps, useRunSteps } from '../run-steps.ts'
 import { runs } from '../router.tsx'
 import { Count, durationOf, Failure, Loading, Time, Title } from '../states.tsx'
-import { type Run, RunLink, Value } from './run-parts.tsx'
+import { type Run, RunLink, RunLog, Value } from './run-parts.tsx'
 import { Replay } from './run-replay.tsx'
 import { RunProgress } from './run-progress.tsx'
 import { Signals } from './run-signals.tsx'
@@ -158,7 +158,7 @@ function Notices({ run }: { readonly run: Run }) {
     <div className="notices">
       {run.error && (
         <p className="note note-bad">
-          {run.error} {run.failure_code && <code>{run.failure_code}</code>}
+          {run.error} {run.failure_code && <code>{run.failure_code}</code>} <RunLog id={run.workflow_id} />
         </p>
       )}
       {links.length > 0 && (

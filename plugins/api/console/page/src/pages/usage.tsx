@@ -240,7 +240,15 @@ function Limits() {
                   {LIMIT_NAMES[name] ?? name} <span className="muted">of {data.client}</span>
                 </span>
                 <span className="muted">
-                  <Count value={remaining} /> of <Count value={limit} /> left
+                  {data.enabled ? (
+                    <>
+                      <Count value={remaining} /> of <Count value={limit} /> left
+                    </>
+                  ) : (
+                    <>
+                      <Count value={limit} /> when switched on
+                    </>
+                  )}
                   {reset !== null && (
                     <>
                       {', '}again <Time at={new Date(reset * 1_000).toISOString()} />
