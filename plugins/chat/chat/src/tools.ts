@@ -224,12 +224,14 @@ async function askStored(
   turn.interrupted?.answers.delete(callId)
   // a plugin can have changed the arguments since: then the person sees them first
   if (before && isSame(before.asked, about) && !before.asked.form === !form) return before.said
-  const isShown = stored.open(callId) !== undefined
+  const shown = stored.open(callId)
   const since = Date.now()
-  const taken = await stored.add({ ...about, since, until: since + waitMs, ...(form && { dialog: form.dialog }) })
+  const until = about.until ?? since + waitMs
+  const shownUntil = shown?.shownUntil ?? until
+  const taken = await stored.add({ ...about, since, until, shownUntil, ...(form && { dialog: form.dialog }) })
   const signal = taken ? AbortSignal.any([ctx.signal, taken]) : ctx.signal
   const answer = askHere(services, turn, asked, { ...ctx, signal }, { taken: () => stored.close(callId) })
-  if (!isShown) asked.show(event)
+  if (!shown) asked.show(event)
   const said = await answer
   await stored.close(callId)
   return said

@@ -55,6 +55,8 @@ export interface WaitingQuestion {
   readonly question: string
   readonly since: number
   readonly until: number
+  /** `until` in the event that was shown. A worker that continues the turn asks again, without a new event. */
+  readonly shownUntil?: number
   /** A form, and the dialog with the tool that asks for it. */
   readonly form?: NonNullable<ChatQuestion['form']>
   readonly dialog?: OpenDialog
@@ -255,7 +257,7 @@ const isWaiting = ({ questions, expires }: WaitingTurn, callId: string | undefin
 const shownQuestions = ({ key, value: { expires, questions, ...about } }: WaitingRecord): ChatQuestion[] =>
   questions
     .filter(({ isOpen }) => isOpen)
-    .map(({ isOpen: _isOpen, dialog: _dialog, ...question }) => ({
+    .map(({ isOpen: _isOpen, dialog: _dialog, shownUntil: _shownUntil, ...question }) => ({
       ...about,
       ...question,
       until: expires,
@@ -264,16 +266,16 @@ const shownQuestions = ({ key, value: { expires, questions, ...about } }: Waitin
     }))
 
 /** The events that the reader of the turn can have seen. */
-const eventsOf = ({ events }: StoredState, { questions, expires }: WaitingTurn): readonly TurnEvent[] => [
+const eventsOf = ({ events }: StoredState, { questions }: WaitingTurn): readonly TurnEvent[] => [
   ...events,
-  ...questions.map(({ callId, tool, arguments: args, question, form }) => ({
+  ...questions.map(({ callId, tool, arguments: args, question, form, shownUntil }) => ({
     type: 'ask' as const,
     tool,
     callId,
     arguments: args,
     question,
     ...(form && { form }),
-    until: expires,
+    ...(shownUntil !== undefined && { until: shownUntil }),
   })),
 ]
 
