@@ -140,7 +140,7 @@ describeWith('bubblewrap', 'plugins in the console', function () {
       const plan = page.getByRole('region', { name: 'The plan' })
       await plan.getByText('1.0.0 → 1.1.0').waitFor({ timeout: 300_000 })
       await plan.getByText('New permissions').waitFor()
-      await plan.getByText('network moon.example').waitFor()
+      await plan.getByText('connect to moon.example').waitFor()
       await plan.getByText('No longer').waitFor()
       await plan.getByRole('button', { name: 'Cancel' }).click()
       await plan.waitFor({ state: 'detached' })

@@ -87,7 +87,7 @@ describeWith('chromium', 'workflows and runs in the console, by keys alone', fun
     await keys.see(found.getByText('nowhere').first())
     await keys.see(page.locator('.node[data-problem]', { hasText: 'two' }))
     await keys.activate('Save')
-    await keys.see(page.getByRole('alert').getByText('INVALID_VALUE'))
+    await keys.see(page.getByRole('alert').getByText('Not saved: the text has problems'))
     expect(await readFile(file, 'utf8')).not.to.contain('nowhere')
     // the problem leads to its line
     await keys.activate(/nowhere/)

@@ -119,7 +119,7 @@ describeWith('chromium', 'large records in the console', function () {
     await reply.getByText(/new words new/).waitFor()
     await chat.getByText(`question ${MESSAGES / 2 - 1}`, { exact: true }).waitFor({ state: 'attached' })
     await page.getByRole('button', { name: 'Stop' }).click()
-    await reply.getByText('stopped').waitFor()
+    await reply.getByText('stopped', { exact: true }).waitFor()
     const end = () =>
       page.evaluate<number>("(box => box.scrollHeight - box.scrollTop - box.clientHeight)(document.querySelector('.transcript'))")
     await until(end, left => left < 120)

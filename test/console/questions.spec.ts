@@ -63,6 +63,8 @@ describeWith('chromium', 'questions and replays in the console', function () {
     await form.getByLabel(/^name/).fill('Ada')
     await form.getByRole('button', { name: 'Send' }).click()
     expect(await filled).to.contain('hello Ada')
+    // the next question of the tool looks like this one
+    await closed(page)
     const declined = call('form')
     await (await openQuestion(page, 'form')).getByRole('button', { name: 'Decline' }).click()
     expect(await declined).to.contain('the user said decline')

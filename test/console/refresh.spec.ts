@@ -138,7 +138,7 @@ describeWith('chromium', 'the console on two workers', function () {
       expect(await page.getByLabel('Key or token').count(), 'signed out').to.equal(0)
     }
     await page.getByRole('button', { name: 'Stop' }).click()
-    await page.getByText('stopped').waitFor()
+    await page.getByText('stopped', { exact: true }).waitFor()
     const text = await reply.locator('.markdown').innerText()
     expect(text).to.match(/word0 word1/)
     expect(`You said: ${WORDS}`.startsWith(text.trim()), `each word once: ${text}`).to.equal(true)
