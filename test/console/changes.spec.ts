@@ -85,7 +85,8 @@ describeWith('chromium', 'tokens in the console', function () {
     await page.keyboard.press('/')
     await page.keyboard.type('keyboard')
     await press('Revoke')
-    await page.getByRole('dialog').waitFor()
+    // its button has the same name as the one that opened it
+    await page.locator('[role="dialog"]:focus-within, [role="alertdialog"]:focus-within').waitFor()
     await press('Revoke')
     await page.getByText('Nothing found').waitFor()
   })
