@@ -34,7 +34,7 @@ describeWith('chromium', 'chats of the console, by keys alone', function () {
     await keys.press('Enter')
     await keys.see(view.page.getByRole('form', { name: 'Question of whereabouts' }))
     await keys.activate('Deny')
-    await keys.see(view.page.locator('details.tool').last().getByText('not allowed', { exact: true }))
+    await keys.see(view.page.locator('details.tool').last().getByText('failed', { exact: true }))
     await keys.end()
     expect(view.problems).to.deep.equal([])
   })

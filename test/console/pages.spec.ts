@@ -46,7 +46,7 @@ describeWith('chromium', 'the pages of the console', function () {
       await say(page, '/tool whereabouts {}')
       await page.getByText('waits for you').waitFor()
       await question.getByRole('button', { name: 'Deny' }).click()
-      await page.locator('details.tool').last().getByText('not allowed', { exact: true }).waitFor()
+      await page.locator('details.tool').last().getByText('failed', { exact: true }).waitFor()
       expect(problems).to.deep.equal([])
     })
 
@@ -211,7 +211,7 @@ describeWith('chromium', 'the pages of the console', function () {
       await first!.getByRole('button', { name: 'Allow' }).click()
       await first!.getByText(/whereabouts answered: \d+/).waitFor()
       await second!.getByRole('button', { name: 'Deny' }).click()
-      await second!.locator('details.tool').getByText('not allowed', { exact: true }).waitFor()
+      await second!.locator('details.tool').getByText('failed', { exact: true }).waitFor()
       await expectAccessible(page, 'two chats')
       await page.setViewportSize({ width: 360, height: 800 })
       await until(

@@ -33,7 +33,7 @@ export function Json({ value, label }: { readonly value: unknown; readonly label
 
 export interface ToolView {
   readonly name: string
-  readonly state: 'running' | 'done' | 'failed' | 'denied'
+  readonly state: 'running' | 'done' | 'failed'
   readonly input: unknown
   readonly output?: unknown
   readonly durationMs?: number
@@ -43,13 +43,6 @@ const TOOL_STATES: Readonly<Record<ToolView['state'], readonly [Tone, string]>> 
   running: ['accent', 'running'],
   done: ['ok', 'done'],
   failed: ['bad', 'failed'],
-  denied: ['warn', 'not allowed'],
-}
-
-/** The state of a call that has ended: one that was not allowed did not run. */
-export function stateOf(isDone: boolean, error: string | null | undefined): ToolView['state'] {
-  if (isDone) return 'done'
-  return error?.startsWith('Not allowed: ') ? 'denied' : 'failed'
 }
 
 /** A tool call: its name and state at a glance, arguments and result inside. */

@@ -7,7 +7,7 @@ import { Attached } from './attached.tsx'
 import { Fork } from './conversation-fork.tsx'
 import { Edit } from './edit-message.tsx'
 import { type CursorList, useCursorList, useWhole } from './list.tsx'
-import { Json, Message, stateOf, Text, Tool, type ToolView, Written } from './message.tsx'
+import { Json, Message, Text, Tool, type ToolView, Written } from './message.tsx'
 import { Empty, Failure, Loading, Time } from './states.tsx'
 import { contentResult, textsOf } from './tool-value.ts'
 import { visible } from './visible-text.ts'
@@ -244,5 +244,5 @@ function toolOf(call: Part, result: Part | undefined): ToolView {
   if (result === undefined) return { ...view, state: 'failed' }
   const output = Array.isArray(result.content) ? textsOf(result.content) : result.content
   const isDone = result.isError !== true && result.is_error !== true
-  return { ...view, state: stateOf(isDone, typeof output === 'string' ? output : undefined), output }
+  return { ...view, state: isDone ? 'done' : 'failed', output }
 }

@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router'
 import { lazy, memo, type ReactNode, Suspense, useCallback, useEffect, useRef, useState } from 'react'
 import { Attached } from './attached.tsx'
-import { Json, Message, stateOf, Text, Tool, Written } from './message.tsx'
+import { Json, Message, Text, Tool, Written } from './message.tsx'
 import { Question } from './question.tsx'
 import { Badge, durationOf, Failure } from './states.tsx'
 import { resultOf } from './tool-value.ts'
@@ -135,7 +135,7 @@ function PieceView({ piece, turn, isNewest }: PieceProps) {
   if (piece.kind === 'text') return <Text text={piece.text} />
   const { name, input, result, ask } = piece
   if (ask && !result && turn.state === 'open') return <Question turn={turn} ask={ask} input={input} />
-  const state = result ? stateOf(result.success, result.error) : turn.state === 'open' ? 'running' : 'failed'
+  const state = result ? (result.success ? 'done' : 'failed') : turn.state === 'open' ? 'running' : 'failed'
   return (
     <>
       <Tool

@@ -5,7 +5,7 @@ import { type CSSProperties, type ReactNode, useEffect } from 'react'
 import { client } from '../api.ts'
 import { whileVisible } from '../feed.ts'
 import { Back } from '../list.tsx'
-import { Json, stateOf, Text, Tool } from '../message.tsx'
+import { Json, Text, Tool } from '../message.tsx'
 import { teams } from '../router.tsx'
 import { SearchLink } from '../address.tsx'
 import { Badge, costOf, Count, durationOf, Empty, Failure, Loading, Time, Title, type Tone } from '../states.tsx'
@@ -213,7 +213,7 @@ function MessageView({ message }: { readonly message: Message }) {
         <Tool
           key={at}
           name={tool.tool}
-          state={stateOf(tool.success, tool.error)}
+          state={tool.success ? 'done' : 'failed'}
           input={{}}
           {...(tool.error === null ? {} : { output: tool.error })}
         />
