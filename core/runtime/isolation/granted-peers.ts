@@ -1,5 +1,6 @@
 import { NodeBus, PeerAnswers, Peers, type WorkerMetrics } from '@svc/core/contracts'
 import { answerNotPermitted, membershipNotPermitted } from './errors.ts'
+import { LONGEST, prefixOf } from './granted-store.ts'
 
 /** An isolated plugin, and the slot items that it has added, as `slot/name`. */
 export interface PeerGrant {
@@ -18,8 +19,6 @@ export function grantedPeers(grant: PeerGrant): (name: string, service: object) 
   }
   return (name, service) => (Object.hasOwn(restricted, name) ? restricted[name]!(service) : service)
 }
-
-const prefixOf = (plugin: string) => `plugin:${plugin}:`
 
 const ownPeers = (peers: Peers, { plugin, hasAdded }: PeerGrant): Peers => ({
   broadcast: (topic, message, ctx) => peers.broadcast(prefixOf(plugin) + topic, message, ctx),
@@ -55,9 +54,6 @@ const ownBus = (bus: NodeBus, { plugin, hasAdded }: PeerGrant): NodeBus => ({
 function checkAnswer(plugin: string, topic: unknown, hasAdded: PeerGrant['hasAdded']): void {
   if (!hasAdded(`${PeerAnswers.name}/${String(topic)}`)) throw answerNotPermitted(plugin, String(topic).slice(0, LONGEST))
 }
-
-/** Maximum length of a refused name in an error. */
-const LONGEST = 100
 
 /** What a tap of an isolated plugin sees of the value of a hook, and what it can change. */
 export interface HookView {

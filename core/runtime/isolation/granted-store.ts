@@ -13,7 +13,7 @@ export interface SpaceGrant {
 type Kind = 'space' | 'collection' | 'log'
 
 /** Maximum length of a refused name in an error. */
-const LONGEST = 100
+export const LONGEST = 100
 
 /**
  * The services of a store, restricted to the granted spaces, and of these to the collections and logs that the plugin has opened.
@@ -106,7 +106,8 @@ function targetOf(op: StoreOp): [Kind, unknown] {
 /** Whether it is the lease of a job (`JobTask.fence`). A fence can only make a batch fail, so a plugin can use those of its jobs. */
 const isOfJob = (lease: unknown): boolean => typeof lease === 'string' && lease.startsWith('job/')
 
-const prefixOf = (plugin: string) => `plugin:${plugin}:`
+/** The beginning of the names of leases, counts, topics and permits of a plugin. */
+export const prefixOf = (plugin: string) => `plugin:${plugin}:`
 const own = <T extends { readonly lease: string }>(plugin: string, lease: T): T => ({
   ...lease,
   lease: prefixOf(plugin) + lease.lease,
