@@ -155,11 +155,12 @@ class ProxyServer implements TcpProxy {
     client.on('error', () => {})
     if (this.#refuses) return void client.resetAndDestroy()
     const abort = new AbortController()
+    const rules = { ...this.#rules } // `freeze` replaces them
     this.#open.add(abort)
     abort.signal.addEventListener('abort', () => endNow(client), { once: true })
     try {
-      while (this.#rules['to-server'].drops) await once(this.#rules['to-server'].changed, 'change', { signal: abort.signal })
-      await this.#forward(client, abort)
+      while (rules['to-server'].drops) await once(rules['to-server'].changed, 'change', { signal: abort.signal })
+      await this.#forward(client, rules, abort)
     } catch {
       abort.abort()
     } finally {
@@ -167,7 +168,7 @@ class ProxyServer implements TcpProxy {
     }
   }
 
-  async #forward(client: Socket, abort: AbortController): Promise<void> {
+  async #forward(client: Socket, rules: Record<Direction, LaneRules>, abort: AbortController): Promise<void> {
     const { signal } = abort
     const server = connect({ port: this.#target.port, host: '127.0.0.1', allowHalfOpen: true, noDelay: true })
     server.on('error', () => {})
@@ -175,7 +176,7 @@ class ProxyServer implements TcpProxy {
     const framing = (direction: Direction) =>
       this.#options.protocol === 'postgres' ? createFraming(direction) : (bytes: Buffer) => [bytes]
     const lane = (direction: Direction, source: Socket, sink: Socket) =>
-      new Lane({ source, sink, rules: this.#rules[direction], abort, framing: framing(direction) }).run()
+      new Lane({ source, sink, rules: rules[direction], abort, framing: framing(direction) }).run()
     await once(server, 'connect', { signal })
     await Promise.all([lane('to-server', client, server), lane('to-client', server, client)])
   }

@@ -4,6 +4,8 @@ import { createLine, type Target, type WatchedLine } from './line.ts'
 const [SILENT_MS, LOOK_MS] = [3_000, 500]
 /** As soon as one connection is half open, others that are silent for this time are suspicious too. */
 const SUSPICIOUS_MS = 1_000
+/** The connection that asks can become half open, too: another one asks soon. */
+const CHECK_LIMITS = { connectMs: 3_000, statementMs: 500 }
 
 /** The sessions of these processes that work on a statement: others have answered, or have never got it. */
 const WORKING = `SELECT pid FROM pg_stat_activity WHERE pid = ANY($1::integer[]) AND state = 'active'
@@ -19,6 +21,7 @@ export class HalfOpenWatch {
   readonly #direct: Target
   readonly #lines = new Set<WatchedLine>()
   #timer: NodeJS.Timeout | undefined
+  #looking: Promise<void> | undefined
   #isClosed = false
 
   /** `direct`: PostgreSQL itself. */
@@ -32,12 +35,13 @@ export class HalfOpenWatch {
 
   /** A line waits for an answer. */
   readonly busy = (): void => {
-    if (!this.#isClosed) this.#timer ??= setTimeout(() => void this.#look(), LOOK_MS).unref()
+    if (!this.#isClosed) this.#timer ??= setTimeout(() => (this.#looking = this.#look()), LOOK_MS).unref()
   }
 
-  close(): void {
+  async close(): Promise<void> {
     this.#isClosed = true
     clearTimeout(this.#timer)
+    await this.#looking
   }
 
   async #look(): Promise<void> {
@@ -66,7 +70,7 @@ export class HalfOpenWatch {
   }
 
   async #workingOf(pids: readonly number[]): Promise<ReadonlySet<number>> {
-    const line = createLine({ ...this.#direct, applicationName: `${this.#direct.applicationName} check` })
+    const line = createLine({ ...this.#direct, ...CHECK_LIMITS, applicationName: `${this.#direct.applicationName} check` })
     try {
       const { rows } = await line.one({ text: WORKING }, [pids])
       return new Set(rows.map(({ pid }) => Number(pid)))

@@ -121,6 +121,8 @@ interface LineWatch {
 const KEEPALIVE_MS = 10_000
 /** An answer that is later than the server's own limit will never come. */
 const GRACE_MS = 3_000
+/** How long a connection may take to end: one that is half open never answers. */
+const END_MS = 2_000
 /** How long a connection to a standby is used. */
 const STANDBY_MS = 1_000
 const OLDEST = 140_000
@@ -207,7 +209,7 @@ class ReplacedLine implements Line, WatchedLine {
     this.closed = true
     const former = this.#open
     this.#open = this.#current = undefined
-    if (former && !former.lost) await former.client.end().catch(() => {})
+    if (former && !former.lost) await endSession(former)
   }
 
   #attempt(): Promise<Session> {
@@ -215,7 +217,7 @@ class ReplacedLine implements Line, WatchedLine {
     // the primary can be another host by now
     if (former?.standby && performance.now() - former.since > STANDBY_MS) {
       this.#open = this.#current = undefined
-      void former.client.end().catch(() => {})
+      void endSession(former)
     }
     const attempted = (this.#current ??= this.#connect())
     attempted.catch(() => {
@@ -264,6 +266,13 @@ async function openSession(target: Target): Promise<Session> {
   if (definite === undefined)
     noteAttempt(first, { server: target.hosts.map(({ host, port }) => serverName(host, port)).join(', ') })
   throw definite ?? first
+}
+
+/** Statements that are on their way are answered before; they fail if that takes too long. */
+async function endSession({ client }: Session): Promise<void> {
+  const timer = setTimeout(() => client.connection.stream.destroy(), END_MS)
+  await client.end().catch(() => {})
+  clearTimeout(timer)
 }
 
 /** Host and port for people. */

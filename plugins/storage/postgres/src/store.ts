@@ -133,8 +133,9 @@ function createParts({ target, direct = target, schema = SCHEMA, readers = READE
   const writer = createWriter({ ...limits, line: lineTo(target, 'write'), committed: () => watches.committed() })
   const counter = createCounter({ ...limits, line: lineTo(target, 'count') })
   const close = async () => {
-    watch.close()
-    for (const part of [watches, listener, apart, counter, writer, reader]) await part.close()
+    await watches.close()
+    await Promise.all([listener, apart, counter, writer, reader].map(part => part.close()))
+    await watch.close()
   }
   return { reader, watches, writer, listener, line, apart, counter, close }
 }

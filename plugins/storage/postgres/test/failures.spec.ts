@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import { codeOf, systemContext } from '@svc/core'
 import type { Lease, SqlNotice, StoreOp } from '@svc/core/contracts'
 import { type Postgres, postgresAnswer, startPostgres, startTcpProxy } from '@svc/testing/engines'
@@ -245,12 +245,45 @@ describeWith('postgres', 'the store in PostgreSQL', () => {
     // what was on its way is resolved by the mark of its batch; a busy machine finds out later than a batch waits
     const put = (): Promise<unknown> =>
       store.batch([note], {}, ctx).catch((error: unknown) => {
-        if (codeOf(error) !== 'STORE_UNAVAILABLE' || performance.now() - began > 10_000) throw error
+        if (codeOf(error) !== 'STORE_UNAVAILABLE' || performance.now() - began > 12_000) throw error
         return put()
       })
     await put()
     expect((await other.get('notes', 'a', ctx))?.value).to.equal(1)
     expect((await store.get('notes', 'a', ctx))?.value).to.equal(1)
+    expect(performance.now() - began).to.be.below(12_000)
+  }).timeout(60_000)
+
+  it('finds half-open connections when the connection that looks for them has become half open, too', async () => {
+    await using proxy = await startTcpProxy(postgres, { protocol: 'postgres' })
+    await using store = storeWith({ url: proxy.url, schema: newSchema() })
+    await store.open(SPACE, ctx)
+    await store.run([{ text: 'SELECT 1' }], ctx)
+    let frozen = 0
+    const freezeAt = (message: Buffer): boolean => {
+      if (frozen > 0 || !message.includes('pg_backend_pid')) return false
+      frozen = performance.now()
+      proxy.freeze()
+      return false
+    }
+    // the first statement of the connection that asks whether PostgreSQL works on the slow one
+    proxy.cutAt({ direction: 'to-server', matches: freezeAt })
+    expect(await store.run([{ text: 'SELECT pg_sleep(3.8)' }], ctx).catch((error: unknown) => codeOf(error))).to.equal(
+      'STORE_UNSURE'
+    )
+    expect(frozen).to.be.greaterThan(0)
+    expect(performance.now() - frozen).to.be.below(9_000)
+  }).timeout(60_000)
+
+  it('closes soon when its connections are half open', async () => {
+    await using proxy = await startTcpProxy(postgres)
+    const store = storeWith({ url: proxy.url, schema: newSchema() })
+    await store.open(SPACE, ctx)
+    await Promise.all(Array.from({ length: 20 }, (_, at) => store.get('notes', `k${at}`, ctx)))
+    await store.batch([{ op: 'put', collection: 'notes', key: 'a', value: 1 }], {}, ctx)
+    proxy.freeze()
+    const began = performance.now()
+    await store[Symbol.asyncDispose]()
     expect(performance.now() - began).to.be.below(10_000)
   }).timeout(60_000)
 
