@@ -482,7 +482,14 @@ describeWith('chromium', 'the pages of the console', function () {
     await spans.getByRole('option').nth(3).waitFor()
     expect(await page.locator('.list-item').count()).to.equal(1)
     await page.getByRole('link', { name: 'All', exact: true }).click()
+    await until(
+      () => page.locator('.list-item').count(),
+      count => count === 2
+    )
     // the requests of the console itself are traced too
+    await page.getByRole('link', { name: 'With reads' }).click()
+    await page.locator('.list-item', { hasText: 'GET /' }).first().waitFor()
+    await page.getByRole('link', { name: 'Without reads' }).click()
     await page.locator('.list-item', { hasText: 'POST /api/v1/chat' }).nth(1).click()
     await spans.getByText('model-calls').first().waitFor()
     await spans.focus()

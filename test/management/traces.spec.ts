@@ -15,6 +15,7 @@ const TRACEPARENT = `00-${TRACE_ID}-${CALLER_SPAN}-01`
 const TEN = Array.from({ length: 10 }, (_, at) => at)
 
 const MANY_SPANS = fileURLToPath(new URL('../support/many-spans.ts', import.meta.url))
+const BROKEN_READ = fileURLToPath(new URL('../support/broken-read.ts', import.meta.url))
 
 interface Traced {
   readonly env?: Readonly<Record<string, string>>
@@ -251,6 +252,28 @@ describe('traces', () => {
       }
       for (const id of ['x', '%00', '..%2f..', 'A'.repeat(32)])
         expect((await send('GET', `${PATH}/${id}`)).status, id).to.equal(404)
+    }))
+
+  it('leave out requests that only read, unless they have failed', () =>
+    inNewHome(async home => {
+      await using service = await startTraced(home, { workers: 1, plugins: [BROKEN_READ] })
+      const { chat, send, list } = caller(service)
+      const namesOf = async (query: string) => (await list(query)).traces.map(({ name }) => name)
+      await send('GET', '/api/v1/tools')
+      await chat('hello')
+      await send('HEAD', '/api/v1/tools')
+      await send('GET', '/broken')
+      const failed = 'GET /broken'
+      const all = [failed, 'HEAD /api/v1/tools', 'POST /api/v1/chat', 'GET /api/v1/tools']
+      expect(await namesOf('')).to.deep.equal(all)
+      expect(await namesOf('?reads=true')).to.deep.equal(all)
+      expect(await namesOf('?reads=false')).to.deep.equal([failed, 'POST /api/v1/chat'])
+      expect(await namesOf('?reads=false&status=ok')).to.deep.equal(['POST /api/v1/chat'])
+      // a cursor holds for its query only
+      const { next_cursor: cursor } = await list('?reads=false&limit=1')
+      expect(await namesOf(`?reads=false&limit=1&cursor=${cursor!}`)).to.deep.equal(['POST /api/v1/chat'])
+      for (const query of [`limit=1&cursor=${cursor!}`, 'reads=no'])
+        expect((await send('GET', `${PATH}?${query}`)).status, query).to.equal(400)
     }))
 
   it('show a job with 10,000 spans whole, page by page', () =>

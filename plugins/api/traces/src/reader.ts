@@ -14,6 +14,8 @@ export interface TraceQuery {
   readonly status?: 'ok' | 'error' | 'running'
   readonly minMs?: number
   readonly text?: string
+  /** False: without requests that only read and have not failed. */
+  readonly hasReads?: false
   readonly limit: number
   readonly cursor?: string
 }
@@ -107,24 +109,27 @@ function rangeOf({ from, to, principal, conversation, run, request }: Omit<Trace
 }
 
 /** Whether records of the range can be unwanted. */
-const hasRest = ({ status, minMs, text, run, request, conversation, principal }: Omit<TraceQuery, 'limit'>) =>
+const hasRest = ({ status, minMs, text, hasReads, run, request, conversation, principal }: Omit<TraceQuery, 'limit'>) =>
   status !== undefined ||
   minMs !== undefined ||
   text !== undefined ||
+  hasReads === false ||
   [run, request, conversation, principal].filter(item => item !== undefined).length > 1
 
 export const statusOf = ({ end, status, errors }: RootRecord): NonNullable<TraceQuery['status']> =>
   end === undefined ? 'running' : status === 'error' || errors > 0 ? 'error' : 'ok'
 
+const isRead = ({ kind, name }: RootRecord): boolean => kind === 'server' && /^(?:GET|HEAD) /.test(name)
+
+const EQUAL = ['principal', 'conversation', 'run', 'request'] as const
+
 function isWanted(root: RootRecord, query: Omit<TraceQuery, 'limit'>): boolean {
-  const { principal, conversation, run, request, status, minMs, text } = query
+  const { status, minMs, text, hasReads } = query
   return (
-    (principal === undefined || root.principal === principal) &&
-    (conversation === undefined || root.conversation === conversation) &&
-    (run === undefined || root.run === run) &&
-    (request === undefined || root.request === request) &&
+    EQUAL.every(name => query[name] === undefined || root[name] === query[name]) &&
     (status === undefined || statusOf(root) === status) &&
     (minMs === undefined || (root.end !== undefined && root.end - root.start >= minMs)) &&
+    (hasReads !== false || !isRead(root) || statusOf(root) === 'error') &&
     (text === undefined || root.name.toLowerCase().includes(text.toLowerCase()))
   )
 }

@@ -46,6 +46,10 @@ const listQuery: JsonSchema = {
     run: text('Lists only traces of this workflow run.'),
     request: text('Lists only traces of this request id.'),
     status: STATUS,
+    reads: {
+      type: 'boolean',
+      description: 'Default true; false leaves out GET and HEAD requests without the status error, such as those of the console.',
+    },
     min_ms: number('Lists only traces that took at least so many milliseconds.'),
     q: text('Lists only traces whose name contains this text; case does not matter.'),
     limit: number(`Maximum entries of the page; default ${PAGE}.`, MOST),
@@ -169,13 +173,14 @@ export function createTraceRoutes({ reader, settle }: RouteOptions): Record<stri
   }
 }
 
-function queryOf({ from, to, min_ms, limit, q, status, ...rest }: Readonly<Record<string, string>>): TraceQuery {
+function queryOf({ from, to, min_ms, limit, q, status, reads, ...rest }: Readonly<Record<string, string>>): TraceQuery {
   return {
     ...rest,
     ...(from === undefined ? {} : { from: timeIn('from', from) }),
     ...(to === undefined ? {} : { to: timeIn('to', to) }),
     ...(min_ms === undefined ? {} : { minMs: Number(min_ms) }),
     ...(q === undefined ? {} : { text: q }),
+    ...(reads === 'false' ? { hasReads: false } : {}),
     ...(status === undefined ? {} : { status: status as NonNullable<TraceQuery['status']> }),
     limit: Number(limit ?? PAGE),
   }

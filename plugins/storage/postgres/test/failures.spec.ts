@@ -1,4 +1,4 @@
-import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf, systemContext } from '@svc/core'
 import type { Lease, SqlNotice, StoreOp } from '@svc/core/contracts'
 import { type Postgres, postgresAnswer, startPostgres, startTcpProxy } from '@svc/testing/engines'

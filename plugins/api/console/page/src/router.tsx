@@ -85,7 +85,7 @@ export const conversations = createRoute({
 export const traces = createRoute({
   getParentRoute: () => root,
   path: 'traces',
-  validateSearch: search => textsOf(search, ['q', 'status', 'conversation', 'request', 'id', 'span', 'find']),
+  validateSearch: search => textsOf(search, ['q', 'status', 'reads', 'conversation', 'request', 'id', 'span', 'find']),
   component: lazyRouteComponent(() => import('./pages/traces.tsx'), 'Traces'),
 })
 

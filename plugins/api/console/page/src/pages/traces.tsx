@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router'
 import type { ReplyOf } from '@svc/client'
 import { useMemo } from 'react'
-import { Chips } from '../address.tsx'
+import { Chips, SearchLink } from '../address.tsx'
 import { client } from '../api.ts'
 import { Back, filtersOf, ListPage, Refresh, Search, TextFilter, useCursorList, useWhole } from '../list.tsx'
 import { traces } from '../router.tsx'
@@ -21,14 +21,21 @@ const STATES = [
   ['running', 'Running'],
 ] as const
 
+const READS = [
+  [undefined, 'Without reads'],
+  ['true', 'With reads'],
+] as const
+
 export function Traces() {
-  const { id, q, status, conversation, request } = traces.useSearch()
+  const { id, q, status, reads, conversation, request } = traces.useSearch()
   const filters = { q, status: STATES.map(([value]) => value).find(value => value === status), conversation, request }
+  // who follows a link to a request looks for all of it
+  const hasReads = reads === 'true' || conversation !== undefined || request !== undefined
   const list = useCursorList({
-    key: ['traces', filters],
+    key: ['traces', filters, hasReads],
     read: (from, signal) =>
       client.get('/api/v1/traces', {
-        query: { limit: LIST_PAGE, ...filtersOf(filters, 'q', 'status', 'conversation', 'request'), ...from },
+        query: { limit: LIST_PAGE, ...filtersOf(filters, 'q', 'status', 'conversation', 'request'), reads: hasReads, ...from },
         signal,
       }),
     itemsOf: page => page.traces,
@@ -41,6 +48,7 @@ export function Traces() {
         <>
           <Search label="Search traces" />
           <Chips label="States" name="status" values={STATES} />
+          <Chips label="Requests" name="reads" values={READS} />
         </>
       }
       list={list}
@@ -48,7 +56,7 @@ export function Traces() {
       entry={item => <Entry item={item} />}
       select={item => ({ id: item.trace_id, span: undefined, find: undefined })}
       isSelected={item => item.trace_id === id}
-      empty={<Nothing isFiltered={Object.values(filters).some(Boolean)} />}
+      empty={<Nothing isFiltered={Object.values(filters).some(Boolean)} hasReads={hasReads} />}
       hasSelection={id !== undefined}
       isWide
       detail={
@@ -64,7 +72,12 @@ export function Traces() {
   )
 }
 
-const Nothing = ({ isFiltered }: { readonly isFiltered: boolean }) =>
+interface NothingProps {
+  readonly isFiltered: boolean
+  readonly hasReads: boolean
+}
+
+const Nothing = ({ isFiltered, hasReads }: NothingProps) =>
   isFiltered ? (
     <Empty title="Nothing found">
       <Link to="/traces">Show all traces</Link>
@@ -72,6 +85,12 @@ const Nothing = ({ isFiltered }: { readonly isFiltered: boolean }) =>
   ) : (
     <Empty title="No traces">
       The server records traces with <code>traces.enabled: true</code> in its configuration.
+      {!hasReads && (
+        <>
+          {' '}
+          GET requests that have not failed are not listed. <SearchLink change={{ reads: 'true' }}>List them</SearchLink>
+        </>
+      )}
     </Empty>
   )
 
