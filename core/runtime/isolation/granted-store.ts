@@ -106,8 +106,8 @@ function targetOf(op: StoreOp): [Kind, unknown] {
 /** Whether it is the lease of a job (`JobTask.fence`). A fence can only make a batch fail, so a plugin can use those of its jobs. */
 const isOfJob = (lease: unknown): boolean => typeof lease === 'string' && lease.startsWith('job/')
 
-/** The beginning of the names of leases, counts, topics and permits of a plugin. */
-export const prefixOf = (plugin: string) => `plugin:${plugin}:`
+/** The beginning of the names of leases, counts, topics and permits of a plugin. No plugin's is the beginning of another's. */
+export const prefixOf = (plugin: string) => `plugin:${plugin.replaceAll(/[%:]/g, encodeURIComponent)}:`
 const own = <T extends { readonly lease: string }>(plugin: string, lease: T): T => ({
   ...lease,
   lease: prefixOf(plugin) + lease.lease,
