@@ -59,7 +59,7 @@ const PARTS = {
   client: /^test\/client\//,
   // PostgreSQL and Redis; `plugins/storage/{postgres/test/{config,plugin},redis/test/config}.spec.ts` stay in `npm test`
   cluster:
-    /^(plugins\/storage\/(postgres\/test\/(demoted|failures|feed|formats|kits|login|pooler|terminated)|redis\/test\/connection|(bus-postgres|queue-(bullmq|pgboss))\/test\/\w+|(bus-redis|cache-redis|counts-redis)\/test\/(failures|kit))|test\/(cluster-(nodes|plugins|start)|deploy|migrate-(store|target)|nodes\/[\w-]+|postgres(-(errors|jobs|nodes|runs|workplaces))?|redis)|plugins\/workflows\/engine\/test\/workplaces)\.spec/,
+    /^(plugins\/storage\/(postgres\/test\/(demoted|failures|feed|formats|kits|login|pooler|terminated)|redis\/test\/connection|(bus-postgres|queue-(bullmq|pgboss))\/test\/\w+|(bus-redis|cache-redis|counts-redis)\/test\/(failures|kit))|test\/(cluster-(nodes|plugins|start)|deploy|helm|migrate-(store|target)|nodes\/[\w-]+|postgres(-(errors|jobs|nodes|runs|workplaces))?|redis)|plugins\/workflows\/engine\/test\/workplaces)\.spec/,
   clients: /^test\/clients\//,
   // commands in processes of their own; `cli/test/commands.spec.ts` stays in `npm test`
   commands:

@@ -22,6 +22,7 @@ const NEEDS = {
   pgbouncer: () => missingEngine('pgbouncer') ?? missingEngine('postgres'),
   redis: () => missingEngine('redis'),
   haproxy: () => (programPath('haproxy') ? undefined : 'haproxy is not installed on this machine'),
+  helm: () => (programPath('helm') ? undefined : 'helm is not installed on this machine'),
   git: noProgram('git'),
   terminal: noProgram('script', 'the program script (util-linux)'),
   strace: noProgram('strace'),
