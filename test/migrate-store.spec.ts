@@ -158,7 +158,7 @@ describeWith('postgres', 'svc store migrate', function () {
 
   it('refuses a copy that was altered in the middle, by its hash, and lets no server use it', async () => {
     const from = await home()
-    await fill(from, 6_000)
+    await fill(from, 20_000)
     const target = env()
     const schema = target.SVC_STORE__SCHEMA
     await killedAt(500, from, target)

@@ -37,8 +37,13 @@ class OpenRequests {
     return this.#all.filter(one => (one.status === 0 || one.status === 200) && (node === undefined || one.node === node)).length
   }
 
-  /** Resolves when each request has an answer or a permit. */
+  /** Resolves when each request has an answer or a permit. A stream answers as soon as it has one. */
   async settled(): Promise<void> {
+    if (this.#path.endsWith('/stream'))
+      return void (await until(
+        async () => this.#all.filter(({ status }) => status === 0).length,
+        waiting => waiting === 0
+      ))
     let [open, since] = [this.open(), performance.now()]
     await until(
       async () => {

@@ -1,5 +1,6 @@
 import {
   type CallContext,
+  codeOf,
   definePlugin,
   type HookCallers,
   type Log,
@@ -12,7 +13,7 @@ import type { OpenBus } from '@svc/storage-kit/bus'
 import { type BusMemberUnderTest, newNodeBusSeen, nodeBusProbe, testHost } from '@svc/testing'
 
 /** In tests, a member that does not report is lost after this time. */
-export const LOST_MS = 1_500
+export const LOST_MS = 3_000
 
 /** What a bus gets of a worker. */
 interface BusOfWorker {
@@ -95,4 +96,12 @@ export async function readAll(answer: AsyncIterable<unknown>): Promise<unknown[]
   const all: unknown[] = []
   for await (const part of answer) all.push(part)
   return all
+}
+
+/** What is left of an answer that has begun: resolves after its first part. `rest` becomes all further parts, or the code of its error. */
+export async function restOf(answer: AsyncIterable<unknown>) {
+  const parts = answer[Symbol.asyncIterator]()
+  await parts.next()
+  const further: AsyncIterable<unknown> = { [Symbol.asyncIterator]: () => parts }
+  return { rest: readAll(further).catch(codeOf) }
 }

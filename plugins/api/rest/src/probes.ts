@@ -69,8 +69,8 @@ export type ReadReadiness = () => Promise<Readiness>
 
 /** A load balancer takes the server out of service in a few seconds. */
 const READY_LIMIT_MS = 2_500
-/** Anyone may ask, and a probe writes to the disk: callers within this time share one. */
-const READY_FRESH_MS = 1_000
+/** Anyone may ask, and a probe writes to the disk: callers within this time share one. What has just failed can work soon. */
+const [READY_FRESH_MS, UNREADY_FRESH_MS] = [1_000, 200]
 
 interface ReadinessOptions {
   readonly host: Host
@@ -81,7 +81,7 @@ interface ReadinessOptions {
 
 /** Asks store and bus at most once a second. What does not exist is ready. */
 export function createReadiness({ host, store, bus, cluster }: ReadinessOptions): ReadReadiness {
-  let last: { readonly at: number; readonly answer: Promise<Readiness> } | undefined
+  let last: { readonly answer: Promise<Readiness>; until: number } | undefined
   const ctx = systemContext(new AbortController().signal, 'ready')
   // the health checks log the reasons
   const holds = (work: (ctx: CallContext) => Promise<boolean>) =>
@@ -98,8 +98,16 @@ export function createReadiness({ host, store, bus, cluster }: ReadinessOptions)
     const outdated = (await cluster?.outdated(ctx).catch(() => [])) ?? []
     return outdated.length === 0 ? 'ready' : 'node_differs'
   }
+  const renew = () => {
+    const began = performance.now()
+    const fresh = { answer: ask(), until: began + READY_FRESH_MS }
+    void fresh.answer.then(answer => {
+      if (answer !== 'ready') fresh.until = Math.min(fresh.until, performance.now() + UNREADY_FRESH_MS)
+    })
+    return fresh
+  }
   return () => {
-    if (!last || performance.now() - last.at > READY_FRESH_MS) last = { at: performance.now(), answer: ask() }
+    if (!last || performance.now() > last.until) last = renew()
     return last.answer
   }
 }

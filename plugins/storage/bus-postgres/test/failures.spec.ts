@@ -3,7 +3,7 @@ import { codeOf } from '@svc/core'
 import { type Postgres, startPostgres, startTcpProxy } from '@svc/testing/engines'
 import { expect } from 'chai'
 import { describeWith } from '../../../../test/support/needs.ts'
-import { becomes, ctx, LOST_MS, newSchema, openMember, readAll, type TestMember } from './support.ts'
+import { becomes, ctx, LOST_MS, newSchema, openMember, readAll, restOf, type TestMember } from './support.ts'
 
 const numbersOf = ({ seen }: TestMember) => seen.messages.map(({ message }) => (message as { at: number }).at)
 /** A10 of the acceptance of clusters. */
@@ -52,7 +52,7 @@ describeWith('postgres', 'the bus in PostgreSQL when something fails', () => {
     expect(await asked, 'it does not wait for its statement to time out').to.be.oneOf([true, 'STORE_UNSURE'])
     // listening works again, without a look at the table
     await a.bus.publish('news', { at: 2 }, ctx)
-    await becomes('the next message', () => b.seen.messages.length === 3, 2_000)
+    await becomes('the next message', () => b.seen.messages.length === 3, 10_000)
     expect(numbersOf(b)).to.deep.equal(upTo(3))
   }).timeout(60_000)
 
@@ -91,11 +91,10 @@ describeWith('postgres', 'the bus in PostgreSQL when something fails', () => {
     await using b = await openMember('b', section)
     for (const { bus } of [a, b]) await bus.join({ roles: ['http'] }, ctx)
     expect([await a.bus.acquire('permits', 2, ctx), await b.bus.acquire('permits', 2, ctx)]).to.deep.equal([true, true])
-    const open = readAll(a.bus.call(b.worker, 'endless', 1, ctx)).catch(codeOf)
-    await sleep(50)
+    const open = await restOf(a.bus.call(b.worker, 'endless', 1, ctx))
     await own.kill()
     await own.start()
-    expect(await open, 'its parts are lost').to.equal('PEER_GONE')
+    expect(await open.rest, 'its parts are lost').to.equal('PEER_GONE')
     const rows = async () => own.query(`SELECT worker FROM ${section.store.schema}.bus_members ORDER BY worker`)
     await becomes('the return of both', async () => (await rows()).length === 2)
     await becomes('the end of that answer', () => b.seen.stopped === 1)
@@ -136,13 +135,12 @@ describeWith('postgres', 'the bus in PostgreSQL when something fails', () => {
     for (const { bus } of [a, b]) await bus.join(null, ctx)
     await a.bus.publish('news', { at: 0 }, ctx)
     await becomes('the first message', () => b.seen.messages.length === 1)
-    const open = readAll(b.bus.call(a.worker, 'endless', 1, ctx)).catch(codeOf)
-    await sleep(50)
+    const open = await restOf(b.bus.call(a.worker, 'endless', 1, ctx))
     proxy.refuse()
     for (const at of [1, 2]) await a.bus.publish('news', { at }, ctx)
     await postgres.query(`DELETE FROM ${schema}.bus_posts WHERE receiver = '@test' AND sender = $1 AND n = 2`, [a.worker])
     proxy.heal()
-    expect(await open).to.equal('PEER_GONE')
+    expect(await open.rest).to.equal('PEER_GONE')
     await becomes('the last message', () => b.seen.messages.length === 2)
     expect(numbersOf(b)).to.deep.equal([0, 2])
     await becomes('the end of the answer', () => a.seen.stopped === 1)

@@ -3,7 +3,7 @@ import { codeOf } from '@svc/core'
 import { startRedis, startTcpProxy } from '@svc/testing/engines'
 import { expect } from 'chai'
 import { describeWith } from '../../../../test/support/needs.ts'
-import { becomes, ctx, LOST_MS, newCluster, openMember, openStore, readAll, type TestMember } from './support.ts'
+import { becomes, ctx, LOST_MS, newCluster, openMember, openStore, readAll, restOf, type TestMember } from './support.ts'
 
 const numbersOf = ({ seen }: TestMember) => seen.messages.map(({ message }) => (message as { at: number }).at)
 const upTo = (count: number) => Array.from({ length: count }, (_, at) => at)
@@ -59,15 +59,14 @@ describeWith('redis', 'the bus in a Redis that fails', () => {
     await using both = await openMembers(redis.url, redis.url)
     const { a, b, store } = both
     await store.acquire('lease', { holder: `${b.worker}/run`, ttlMs: 120_000, waitMs: 0 }, ctx)
-    const open = readAll(a.bus.call(b.worker, 'endless', 1, ctx)).catch(codeOf)
-    await sleep(50)
+    const open = await restOf(a.bus.call(b.worker, 'endless', 1, ctx))
     await redis.kill()
     await sleep(2 * LOST_MS)
     for (const { bus } of [a, b]) expect((await bus.members(ctx)).map(({ worker }) => worker)).to.deep.equal([a.worker, b.worker])
     expect(await a.bus.acquire('permits', 1, ctx).catch(codeOf)).to.match(/^STORE_UN/)
     await redis.start()
     const back = performance.now()
-    expect(await open, 'its parts are lost').to.equal('PEER_GONE')
+    expect(await open.rest, 'its parts are lost').to.equal('PEER_GONE')
     await becomes('the end of that answer', () => b.seen.stopped === 1)
     await becomes('the reports of missed messages', () => [a, b].every(({ seen }) => seen.missed.includes(undefined)))
     await works(both)
@@ -141,10 +140,10 @@ describeWith('redis', 'the bus in a Redis that fails', () => {
     await using both = await openMembers(redis.url, proxy.url)
     const { a, b } = both
     expect(await b.bus.acquire('permit', 1, ctx)).to.equal(true)
-    const open = readAll(a.bus.call(b.worker, 'endless', 1, ctx)).catch(codeOf)
+    const open = await restOf(a.bus.call(b.worker, 'endless', 1, ctx))
     proxy.refuse()
     await becomes('the report of the loss', () => a.seen.gone.length === 1)
-    expect(await open).to.equal('PEER_GONE')
+    expect(await open.rest).to.equal('PEER_GONE')
     const before = a.seen.joined.length
     proxy.heal()
     await becomes('the return', () => a.seen.joined.length > before)

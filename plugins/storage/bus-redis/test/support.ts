@@ -5,7 +5,7 @@ import { type HostedMember, LOST_MS, openBusMember } from '../../../../test/supp
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 import { openBus } from '../src/bus.ts'
 
-export { becomes, LOST_MS, readAll } from '../../../../test/support/bus-member.ts'
+export { becomes, LOST_MS, readAll, restOf } from '../../../../test/support/bus-member.ts'
 
 export const ctx = systemContext(new AbortController().signal, 'test')
 

@@ -9,7 +9,7 @@ import { StoreBus } from '../src/bus.ts'
 import { createPosts } from '../src/posts.ts'
 import { POSTS, SPACE } from '../src/space.ts'
 
-const LOST_MS = 600
+const LOST_MS = 2_000
 const ctx = systemContext(new AbortController().signal, 'test')
 
 async function openStore() {

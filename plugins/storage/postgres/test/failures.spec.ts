@@ -268,7 +268,7 @@ describeWith('postgres', 'the store in PostgreSQL', () => {
     }
     // the first statement of the connection that asks whether PostgreSQL works on the slow one
     proxy.cutAt({ direction: 'to-server', matches: freezeAt })
-    expect(await store.run([{ text: 'SELECT pg_sleep(3.8)' }], ctx).catch((error: unknown) => codeOf(error))).to.equal(
+    expect(await store.run([{ text: 'SELECT pg_sleep(5.5)' }], ctx).catch((error: unknown) => codeOf(error))).to.equal(
       'STORE_UNSURE'
     )
     expect(frozen).to.be.greaterThan(0)

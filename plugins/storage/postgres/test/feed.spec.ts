@@ -20,7 +20,8 @@ describeWith('postgres', 'the feed of changes in PostgreSQL with several writers
 
   it('passes no change of a transaction that began first and commits last', async () => {
     const schema = newSchema()
-    await using slow = storeWith({ url: postgres.url, schema })
+    // its transaction waits for a lock
+    await using slow = storeWith({ url: postgres.url, schema, statement_timeout_ms: 60_000 })
     await using quick = storeWith({ url: postgres.url, schema })
     for (const store of [slow, quick]) await store.open(SPACE, ctx)
     const heard: string[] = []

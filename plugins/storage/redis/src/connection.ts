@@ -19,6 +19,8 @@ export interface ConnectionOptions {
 }
 
 const [FIRST_MS, LONGEST_MS] = [50, 1_000]
+/** A server that is silent does not close its side. */
+const CLOSE_MS = 200
 /** An idle connection is checked so often: a network can lose packets without an error. */
 const PING_MS = 3_000
 
@@ -55,7 +57,10 @@ export class Connection implements AsyncDisposable {
 
   /** Connects, now and after each loss. Resolves when the first attempt has succeeded or failed. */
   start(): Promise<void> {
-    this.#running ??= this.#run()
+    if (!this.#running) {
+      this.#lostAt = performance.now()
+      this.#running = this.#run()
+    }
     return this.#tried.promise
   }
 
@@ -67,13 +72,18 @@ export class Connection implements AsyncDisposable {
   /** The client of the open connection. Waits a while after a loss. Throws STORE_UNAVAILABLE. */
   async client(): Promise<Redis> {
     if (this.#ending.signal.aborted) throw closed()
-    await this.start()
-    if (!this.#client) {
-      const waitMs = this.#lostAt + this.#options.waitMs - performance.now()
-      if (waitMs > 0) await Promise.race([this.#waiting.promise, sleep(waitMs, undefined, { ref: false })])
-    }
+    const tried = this.start()
+    // a first attempt has no end while Redis loads its data
+    if (!this.#client) await Promise.race([tried, this.#patience(this.#options.connectMs)])
+    if (!this.#client) await Promise.race([this.#waiting.promise, this.#patience(0)])
     if (!this.#client) throw redisError(this.#problem, this.server)
     return this.#client
+  }
+
+  /** Ends when callers have waited for a connection for long enough, or for `leastMs`. */
+  async #patience(leastMs: number): Promise<void> {
+    const ms = this.#lostAt + Math.max(this.#options.waitMs, leastMs) - performance.now()
+    if (ms > 0) await sleep(ms, undefined, { ref: false })
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -150,6 +160,7 @@ export class Connection implements AsyncDisposable {
       lazyConnect: true,
       retryStrategy: null,
       enableOfflineQueue: false,
+      disconnectTimeout: CLOSE_MS,
       connectTimeout: connectMs,
       socketTimeout: commandMs,
       connectionName: 'svc',
