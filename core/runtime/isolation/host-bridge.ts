@@ -126,14 +126,13 @@ export async function exposeContributions(
   channel.offer<unknown>('hooks', hooksToken(provides), uses.guard(hooksToken(provides), scope.hooks))
   const services = offerServices(plugin, given, { channel, uses, refused, contributions })
   for (const [key, token] of Object.entries(plugin.requires)) {
-    if (token.what === 'slot') await mirror(key, token, given[key] as SlotView<unknown>, scope, { channel, uses, plugin })
+    if (token.what === 'slot')
+      await mirror(key, token, given[key] as SlotView<unknown>, scope, { channel, uses, plugin, deadline })
   }
   const { config, instance } = scope
   const watched = plugin.options.watch === undefined ? {} : { watched: true }
   const setup = { config, ...(instance === undefined ? {} : { instance }), services, ...watched }
-  const only = await channel
-    .reach('plugin_runner', PluginRunner)
-    .setup(setup, { ...systemContext(channel.signal), ...(deadline ? { deadline } : {}) })
+  const only = await channel.reach('plugin_runner', PluginRunner).setup(setup, inTime(channel, deadline))
   return provides ? uses.lend(provides, channel.reach<unknown>('service', provides, { only }) as object) : {}
 }
 
@@ -167,8 +166,16 @@ function offerServices(
   return services.map(([key]) => key)
 }
 
+/** A context that ends with the channel, and at the deadline. */
+const inTime = (channel: Channel, deadline: number | undefined): CallContext => ({
+  ...systemContext(channel.signal),
+  ...(deadline === undefined ? {} : { deadline }),
+})
+
 interface MirrorOptions extends ExposedChannel {
   readonly plugin: Isolated
+  /** Until the plugin must have got the first items. */
+  readonly deadline: number | undefined
 }
 
 /** Mirrors a slot to the isolated side, now and after each change. */
@@ -177,7 +184,7 @@ async function mirror(
   token: SlotToken,
   view: SlotView<unknown>,
   scope: Scope,
-  { channel, uses, plugin }: MirrorOptions
+  { channel, uses, plugin, deadline }: MirrorOptions
 ) {
   const runner = channel.reach('plugin_runner', PluginRunner)
   const offers = new Map<string, () => void>()
@@ -190,10 +197,14 @@ async function mirror(
     offers.set(name, channel.offer<unknown>(path, token, uses.guard(token, item as object)))
     return [{ name, path, owner: view.owner(name) ?? '', methods: methodsOf(token, item), data: dataOf(token, item) }]
   }
-  const sendChange = async ({ added, removed }: Pick<SlotChange, 'added' | 'removed'>) => {
+  const sendChange = async ({ added, removed }: Pick<SlotChange, 'added' | 'removed'>, ctx = systemContext(channel.signal)) => {
     for (const name of removed) offers.get(name)?.()
-    await runner.change(key, { version: view.version, added: added.flatMap(show), removed }, systemContext(channel.signal))
+    await runner.change(key, { version: view.version, added: added.flatMap(show), removed }, ctx)
   }
-  channel.signal.addEventListener('abort', scope.tap(token.changed, sendChange), { once: true })
-  await sendChange({ added: view.names(), removed: [] })
+  channel.signal.addEventListener(
+    'abort',
+    scope.tap(token.changed, change => sendChange(change)),
+    { once: true }
+  )
+  await sendChange({ added: view.names(), removed: [] }, inTime(channel, deadline))
 }

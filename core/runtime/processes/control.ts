@@ -103,6 +103,8 @@ const LONGEST_PATH = 107
 const SHORT_SOCKET = 'control.sock'
 const SHORT_FOLDER = 'svc-'
 const [PROBE_MS, BETWEEN_MS] = [2000, 20]
+/** A server that took the connection is alive: a busy machine may delay its answer. */
+const ANSWER_MS = 10_000
 
 /** A server by process id and server id. The server id is unique; a process id can be reused, later or in another container. */
 interface ServerName {
@@ -290,7 +292,7 @@ async function find(place: SocketLocation): Promise<FoundServer | undefined> {
   const channel = openChannel(socketTransport(socket), { name: 'svc', self: 'a command', graceMs: 100 })
   const control = channel.reach('control', Control)
   try {
-    const info = await control.info({ ...systemContext(channel.signal), deadline: Date.now() + PROBE_MS })
+    const info = await control.info({ ...systemContext(channel.signal), deadline: Date.now() + ANSWER_MS })
     return { info, control, [Symbol.dispose]: channel.close }
   } catch (error) {
     channel.close()

@@ -1,4 +1,4 @@
-import { createLine, type Target, type WatchedLine } from './line.ts'
+import { createLine, type Line, type Target, type WatchedLine } from './line.ts'
 
 /** A line that has waited for this time without a byte from the server is checked; how often that is looked at. */
 const [SILENT_MS, LOOK_MS] = [3_000, 500]
@@ -21,7 +21,8 @@ export class HalfOpenWatch {
   readonly #direct: Target
   readonly #lines = new Set<WatchedLine>()
   #timer: NodeJS.Timeout | undefined
-  #looking: Promise<void> | undefined
+  /** The connection that asks. */
+  #asking: Line | undefined
   #isClosed = false
 
   /** `direct`: PostgreSQL itself. */
@@ -35,13 +36,13 @@ export class HalfOpenWatch {
 
   /** A line waits for an answer. */
   readonly busy = (): void => {
-    if (!this.#isClosed) this.#timer ??= setTimeout(() => (this.#looking = this.#look()), LOOK_MS).unref()
+    if (!this.#isClosed) this.#timer ??= setTimeout(() => void this.#look(), LOOK_MS).unref()
   }
 
-  async close(): Promise<void> {
+  close(): void {
     this.#isClosed = true
     clearTimeout(this.#timer)
-    await this.#looking
+    this.#asking?.abort()
   }
 
   async #look(): Promise<void> {
@@ -70,7 +71,11 @@ export class HalfOpenWatch {
   }
 
   async #workingOf(pids: readonly number[]): Promise<ReadonlySet<number>> {
-    const line = createLine({ ...this.#direct, ...CHECK_LIMITS, applicationName: `${this.#direct.applicationName} check` })
+    const line = (this.#asking = createLine({
+      ...this.#direct,
+      ...CHECK_LIMITS,
+      applicationName: `${this.#direct.applicationName} check`,
+    }))
     try {
       const { rows } = await line.one({ text: WORKING }, [pids])
       return new Set(rows.map(({ pid }) => Number(pid)))

@@ -92,6 +92,8 @@ export interface Line {
   alone(statement: Statement, values?: readonly unknown[]): Promise<Result>
   /** Gives the connection up: the next call opens another one. */
   drop(): void
+  /** Fails at once what waits for an answer or a connection, and all further calls. */
+  abort(): void
   readonly closed: boolean
   close(): Promise<void>
 }
@@ -137,6 +139,7 @@ class ReplacedLine implements Line, WatchedLine {
   readonly #watch: LineWatch | undefined
   #current: Promise<Session> | undefined
   #open: Session | undefined
+  #connecting: Client | undefined
   /** Calls that wait for answers. */
   #waiting = 0
   /** What the server has sent so far, and when that was seen to change. */
@@ -205,6 +208,12 @@ class ReplacedLine implements Line, WatchedLine {
     former.client.connection.stream.destroy()
   }
 
+  abort(): void {
+    this.closed = true
+    this.drop()
+    this.#connecting?.connection.stream.destroy()
+  }
+
   async close(): Promise<void> {
     this.closed = true
     const former = this.#open
@@ -227,7 +236,10 @@ class ReplacedLine implements Line, WatchedLine {
   }
 
   async #connect(): Promise<Session> {
-    const session = await openSession(this.#target)
+    const session = await openSession(this.#target, client => {
+      if (this.closed) throw storeClosed()
+      this.#connecting = client
+    }).finally(() => (this.#connecting = undefined))
     const gone = () => {
       session.lost = true
       if (this.#open === session) this.#open = this.#current = undefined
@@ -243,13 +255,13 @@ class ReplacedLine implements Line, WatchedLine {
   }
 }
 
-/** Connects to the first host that accepts writes; to a standby if there is no other. */
-async function openSession(target: Target): Promise<Session> {
+/** Connects to the first host that accepts writes; to a standby if there is no other. `begins` gets the client of each attempt. */
+async function openSession(target: Target, begins: (client: Client) => void): Promise<Session> {
   let spare: Session | undefined
   const failures: unknown[] = []
   for (const { host, port } of target.hosts) {
     try {
-      const session = await connectTo(target, host, port)
+      const session = await connectTo(target, { host, port, begins })
       if (!session.standby) {
         spare?.client.connection.stream.destroy()
         return session
@@ -303,7 +315,13 @@ const settings = (statementMs: number, isLocal: boolean): string => {
 /** The same for a transaction behind a pooler. */
 export const localSettings = (statementMs: number): string => settings(statementMs, true)
 
-async function connectTo(target: Target, host: string, port: number): Promise<Session> {
+interface Attempt {
+  readonly host: string
+  readonly port: number
+  readonly begins: (client: Client) => void
+}
+
+async function connectTo(target: Target, { host, port, begins }: Attempt): Promise<Session> {
   // only a store in PostgreSQL loads it
   // @ts-expect-error its types are a package of their own
   const { default: pg } = (await import('pg')) as {
@@ -329,6 +347,7 @@ async function connectTo(target: Target, host: string, port: number): Promise<Se
   })
   client.on('error', () => {}) // its statements report it
   try {
+    begins(client)
     await client.connect()
     const facts = (await client.query({ text: FACTS })).rows[0]!
     const pooled = facts.pid !== client.processID

@@ -21,7 +21,7 @@ import { storeError } from './errors.ts'
 import type { WireOp } from './group.ts'
 import { createDatabase } from './database.ts'
 import { HalfOpenWatch } from './half-open.ts'
-import { createLine, type Session, type Target } from './line.ts'
+import { createLine, type Line, type Session, type Target } from './line.ts'
 import { createListener } from './listener.ts'
 import { createReader, type Reader } from './reader.ts'
 import { repairRestored } from './restored.ts'
@@ -54,6 +54,8 @@ export const OTHER_LINES = 4
 export const READERS = 2
 const SCHEMA = 'svc'
 const WAIT_MS = 5000
+/** How long calls that wait may take to end when the store closes. The network can be silent. */
+const CLOSE_MS = 4_000
 
 /** Creates a store; the first call connects. */
 export function createPostgresStore(options: PostgresOptions): PostgresStore {
@@ -119,7 +121,12 @@ export function createPostgresStore(options: PostgresOptions): PostgresStore {
 
 function createParts({ target, direct = target, schema = SCHEMA, readers = READERS, waitMs = WAIT_MS }: PostgresOptions) {
   const watch = new HalfOpenWatch(direct)
-  const lineTo = (to: Target, role: string) => createLine({ ...to, applicationName: `${to.applicationName} ${role}` }, watch)
+  const lines: Line[] = []
+  const lineTo = (to: Target, role: string) => {
+    const line = createLine({ ...to, applicationName: `${to.applicationName} ${role}` }, watch)
+    lines.push(line)
+    return line
+  }
   const reader = createReader(
     Array.from({ length: readers }, () => lineTo(target, 'read')),
     schema,
@@ -133,9 +140,11 @@ function createParts({ target, direct = target, schema = SCHEMA, readers = READE
   const writer = createWriter({ ...limits, line: lineTo(target, 'write'), committed: () => watches.committed() })
   const counter = createCounter({ ...limits, line: lineTo(target, 'count') })
   const close = async () => {
+    const timer = setTimeout(() => lines.forEach(one => one.abort()), CLOSE_MS)
     await watches.close()
     await Promise.all([listener, apart, counter, writer, reader].map(part => part.close()))
-    await watch.close()
+    clearTimeout(timer)
+    watch.close()
   }
   return { reader, watches, writer, listener, line, apart, counter, close }
 }
