@@ -4,10 +4,12 @@ import { mkdtemp, open, readdir, readlink, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startHost, systemContext } from '@svc/core'
+import { Checks } from '@svc/core/contracts'
 import { isolate } from '@svc/runtime/isolation'
 import { expect } from 'chai'
 import { CONDITIONS } from '../../../test/support/entry.ts'
 import { wait } from '../../../test/support/wait.ts'
+import { Sleepless } from './support/sleepless-plugin.ts'
 import { Fading } from './support/fading-plugin.ts'
 import { failureOf } from '../../../test/support/failure.ts'
 
@@ -31,6 +33,23 @@ describe('the process of an isolated plugin', () => {
     await host.close()
     await rm(folder, { recursive: true })
   })
+
+  it('is killed when its module does not load in time after a death, though it waits for nothing that hangs', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'svc-sleepless-'))
+    const ends: string[] = []
+    const second = Promise.withResolvers<void>()
+    const onGone = (how: string) => void (ends.push(how) === 2 && second.resolve())
+    const module = new URL('./support/sleepless-plugin.ts', import.meta.url).href
+    const env = { TRACE: join(folder, 'trace') }
+    const limits = { respawn: true, startLimitMs: 4_000, onGone, env }
+    const sleepless = await isolate({ name: 'sleepless', module }, { contracts: [Sleepless, Checks], ...limits })
+    const host = await startHost({ plugins: [{ use: sleepless, name: 'sleepless' }] })
+    expect(await failureOf(host.service(Sleepless).go(ctx))).to.include({ code: 'PLUGIN_GONE' })
+    await second.promise
+    expect(ends[1]).to.include('did not end before its deadline')
+    await host.close()
+    await rm(folder, { recursive: true })
+  }).timeout(30_000)
 
   it('has no file that its host was started with, outlives Ctrl-C on the terminal of its host, and ends when its host dies', async () => {
     const entry = new URL('./support/isolating-host.ts', import.meta.url).pathname
