@@ -18,8 +18,14 @@ const FEW = ['event-feed', 'usage', 'metrics', 'rate-limit', 'workflows', 'workf
 const MODES = ['plan', 'build']
 
 /** The main kinds of requests. */
-const KINDS: Readonly<Record<string, (client: Client) => Promise<Answer>>> = {
+type Request = (client: Client, other: Client) => Promise<Answer>
+const KINDS: Readonly<Record<string, Request>> = {
   chat: client => client.post('/api/v1/chat', { message: 'hello' }),
+  'turn of a conversation that another node began': async (client, other) => {
+    const begun = await other.post('/api/v1/chat', { message: 'hello' })
+    const { conversation_id } = begun.body as { conversation_id: string }
+    return client.post('/api/v1/chat', { message: 'again', conversation_id })
+  },
   tools: client => client.get('/api/v1/tools'),
   list: client => client.get('/api/v1/conversations'),
   runs: client => client.post('/api/v1/workflows/run', { workflow: 'long', input: {} }),
@@ -46,9 +52,11 @@ describeWith('postgres', 'two nodes on one PostgreSQL', () => {
   })
   after(() => stack.disposeAsync())
 
-  async function ask(request: (client: Client) => Promise<Answer>): Promise<void> {
+  async function ask(request: Request): Promise<void> {
     for (let sent = 0; sent < REQUESTS; sent += AT_ONCE) {
-      const answers = await Promise.all(Array.from({ length: AT_ONCE }, (_, at) => request(clients[at % 2]!)))
+      const answers = await Promise.all(
+        Array.from({ length: AT_ONCE }, (_, at) => request(clients[at % 2]!, clients[(at + 1) % 2]!))
+      )
       expect(new Set(answers.map(({ status }) => status))).to.deep.equal(new Set([200]))
     }
   }
