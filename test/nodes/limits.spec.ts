@@ -120,6 +120,15 @@ describeWith('postgres', 'three nodes with limits at which their workers keep pe
     requests.end()
   }).timeout(100_000)
 
+  it('let a client have all requests on one node after those to another one, which keeps some permits, have ended', async () => {
+    const [first, second] = [new OpenRequests(CHAT), new OpenRequests(CHAT)]
+    for (const requests of [first, second]) stack.defer(() => requests.end())
+    await fill(first, nodes.slice(0, 1), REQUESTS)
+    first.end()
+    await fill(second, nodes.slice(1, 2), REQUESTS)
+    second.end()
+  }).timeout(100_000)
+
   it(`admit exactly ${STREAMS} streams, and those of a killed node are free again`, async () => {
     // the workers keep permits of the requests that have ended
     for (const client of clients)
