@@ -95,7 +95,7 @@ class PostgresBus implements OpenBus {
       sql,
       self,
       receivers: [this.#everyone, self],
-      deliver: (from, to, body) => this.#deliver(from, to, JSON.parse(body) as Body),
+      deliver: (from, to, body) => this.#deliver(from, to, JSON.parse(body) as Body | null),
       missed: (from, count) => {
         log.warn({ from, count }, 'this worker has missed messages of another one')
         this.#calls.gone(from)
@@ -167,8 +167,8 @@ class PostgresBus implements OpenBus {
     if (!this.#isJoined) throw notJoined(this.#options.self)
   }
 
-  #deliver(from: string, to: string, body: Body): void {
-    if (!this.#isJoined) return
+  #deliver(from: string, to: string, body: Body | null): void {
+    if (!this.#isJoined || body === null) return
     if ('call' in body) this.#calls.take(from, body.call)
     else if (to === this.#everyone) this.#known.message({ from, topic: body.topic, message: body.message })
   }
@@ -299,6 +299,7 @@ class PostgresBus implements OpenBus {
       try {
         await this.#renew()
         await this.#permits.restore(false)
+        this.#sender.repair()
         if (performance.now() - prunedAt < PRUNE_MS) continue
         prunedAt = performance.now()
         await this.#prune()

@@ -11,6 +11,9 @@ const [GROUP, GROUP_CHARS] = [500, 1_000_000]
 /** Most bytes of a notification: PostgreSQL allows 7,999. */
 const INLINE = 7_900
 
+/** The body of a post that says only that there were others. */
+const NOTHING = 'null'
+
 interface Waiting {
   readonly receiver: string
   readonly body: string
@@ -31,6 +34,8 @@ export class PostSender {
   readonly #sql: BusSql
   readonly #self: string
   readonly #numbers = new Map<string, number>()
+  /** Receivers of posts that could not be sent. */
+  readonly #broken = new Set<string>()
   #waiting: Waiting[] = []
   #running: Promise<void> | undefined
 
@@ -52,15 +57,26 @@ export class PostSender {
     await this.#running
   }
 
+  /** Sends an empty post to receivers of lost ones: its number tells them. */
+  repair(): void {
+    for (const receiver of this.#broken) this.send(receiver, NOTHING).catch(() => {})
+  }
+
   async #flush(): Promise<void> {
     await setImmediate() // posts of the same turn share an insert
     while (this.#waiting.length > 0) {
       const group = this.#group()
       try {
         await this.#sql.run(this.#statements(group), RETRY_MS)
-        for (const { settle } of group) settle.resolve()
+        for (const { receiver, settle } of group) {
+          this.#broken.delete(receiver)
+          settle.resolve()
+        }
       } catch (error) {
-        for (const { settle } of group) settle.reject(error)
+        for (const { receiver, settle } of group) {
+          this.#broken.add(receiver)
+          settle.reject(error)
+        }
       }
     }
     this.#running = undefined

@@ -8,6 +8,8 @@ import { becomes, ctx, LOST_MS, newSchema, openMember, readAll, restOf, type Tes
 const numbersOf = ({ seen }: TestMember) => seen.messages.map(({ message }) => (message as { at: number }).at)
 /** A10 of the acceptance of clusters. */
 const HALF_OPEN_MS = 15_000
+/** A post waits 5 s for PostgreSQL. */
+const SEND_MS = 7_000
 const upTo = (count: number) => Array.from({ length: count }, (_, at) => at)
 
 describeWith('postgres', 'the bus in PostgreSQL when something fails', () => {
@@ -146,6 +148,23 @@ describeWith('postgres', 'the bus in PostgreSQL when something fails', () => {
     await becomes('the end of the answer', () => a.seen.stopped === 1)
     expect(await readAll(b.bus.call(a.worker, 'echo', 1, ctx))).to.have.length(2)
   })
+
+  it('ends a call whose last part was lost, although the member that answers stays one', async () => {
+    const schema = newSchema()
+    await using proxy = await startTcpProxy(postgres)
+    await using a = await openMember('a', { store: { url: postgres.url, schema }, lostMs: 25_000 })
+    await using b = await openMember('b', { store: { url: proxy.url, schema }, lostMs: 25_000 })
+    for (const { bus } of [a, b]) await bus.join(null, ctx)
+    const open = await restOf(a.bus.call(b.worker, 'endless', 1, ctx))
+    proxy.refuse()
+    // neither a part nor the end with its error could be sent
+    await becomes('the end of that answer', () => b.seen.stopped === 1)
+    await sleep(SEND_MS)
+    proxy.heal()
+    expect(await open.rest).to.equal('PEER_GONE')
+    expect(a.seen.gone).to.deep.equal([])
+    expect(await readAll(a.bus.call(b.worker, 'echo', 1, ctx))).to.have.length(2)
+  }).timeout(90_000)
 
   it('frees the leases of a lost member before the others hear of it', async () => {
     const section = { store: { url: postgres.url, schema: newSchema() } }
