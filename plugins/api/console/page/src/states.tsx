@@ -50,7 +50,8 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
   )
 }
 
-const LONGEST_MESSAGE = 2_000
+/** The longest message of an error that is shown. */
+export const LONGEST_MESSAGE = 2_000
 
 /** What failed, its code, what to do, and a way to try again. */
 export function Failure({ error, onRetry }: { readonly error: unknown; readonly onRetry?: (() => void) | undefined }) {
@@ -78,6 +79,13 @@ export function Failure({ error, onRetry }: { readonly error: unknown; readonly 
     </div>
   )
 }
+
+/** The log of a request, or of the run or attempt of a job that has this id in place of one. */
+export const LogLink = ({ request }: { readonly request: string }) => (
+  <Link to="/logs" search={{ request }}>
+    log
+  </Link>
+)
 
 export function PageError({ error, reset }: { readonly error: unknown; readonly reset: () => void }) {
   // after an update of the server, an old page asks for files that are gone
