@@ -93,6 +93,17 @@ describeWith('chromium', 'links between the pages of the console', function () {
     expect(problems).to.deep.equal([])
   })
 
+  it('lead from the error of a button to the log of its request', async () => {
+    const { body } = await chat('Hello', 'linked-10')
+    await using view = await open(`conversations?id=${String(body.conversation_id)}`)
+    const { page } = view
+    const failure = { success: false, error: 'broken', error_code: 'INTERNAL_ERROR', details: {} }
+    await page.route('**/fork', route => route.fulfill({ status: 500, headers: { 'x-request-id': 'linked-11' }, json: failure }))
+    await page.getByRole('button', { name: 'Fork', exact: true }).click()
+    await page.getByRole('alert').getByRole('link', { name: 'log', exact: true }).click()
+    await logOf(page, 'linked-11')
+  })
+
   it('lead from a conversation to its traces, which can be left for all traces', async () => {
     const { body } = await chat('Hello', 'linked-7')
     await chat('Others', 'linked-8')

@@ -1,10 +1,10 @@
 import { type QueryKey, useMutation, useQueryClient } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
 import { SearchLink } from './address.tsx'
-import { allows, factsOf, messageOf } from './api.ts'
+import { allows, messageOf } from './api.ts'
 import { type CursorList, useCursorList } from './list.tsx'
 import { useMe } from './parts.tsx'
-import { Empty, Failure, LogLink, LONGEST_MESSAGE, Time } from './states.tsx'
+import { Empty, ErrorLog, Failure, LONGEST_MESSAGE, Time } from './states.tsx'
 import { visible } from './visible-text.ts'
 
 // What the pages of administrators share: lists that the server sends whole, changes with their problems, steps, secrets.
@@ -164,16 +164,10 @@ interface ReadProps {
 /** Says that what is shown is old: the server has answered before, but not to the last question. */
 export function Stale({ query: { error, data, dataUpdatedAt, refetch } }: ReadProps) {
   if (!error || data === undefined) return null
-  const { requestId } = factsOf(error)
   return (
     <p className="note note-warn note-flat" role="status">
       This is what the server said <Time at={new Date(dataUpdatedAt).toISOString()} />. Since then:{' '}
-      {visible(messageOf(error), LONGEST_MESSAGE)}{' '}
-      {requestId && (
-        <>
-          <LogLink request={requestId} />{' '}
-        </>
-      )}
+      {visible(messageOf(error), LONGEST_MESSAGE)} <ErrorLog error={error} />{' '}
       <button type="button" className="link-button" onClick={() => void refetch()}>
         Try again
       </button>

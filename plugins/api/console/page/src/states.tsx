@@ -87,6 +87,12 @@ export const LogLink = ({ request }: { readonly request: string }) => (
   </Link>
 )
 
+/** The log of the request that failed, after a message that is a line of its own. */
+export function ErrorLog({ error }: { readonly error: unknown }) {
+  const { requestId } = factsOf(error)
+  return requestId === undefined ? null : <LogLink request={requestId} />
+}
+
 export function PageError({ error, reset }: { readonly error: unknown; readonly reset: () => void }) {
   // after an update of the server, an old page asks for files that are gone
   const isOld = error instanceof Error && /dynamically imported module|Importing a module/.test(error.message)
