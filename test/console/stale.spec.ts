@@ -31,11 +31,12 @@ const readPages = (ids: FilledServer['ids']): readonly ReadPage[] => [
   { path: 'workflows?id=steps&tab=versions', reads: /\/workflows\/versions$/, stays: '[role="cell"] code' },
   { path: 'mcp?id=fixed&tab=tools', reads: /\/mcp\/servers\/fixed\/tools$/, stays: 'details.tool' },
   { path: 'pages/things', reads: /\/console\/pages\/things\/view$/, stays: '[role="cell"] >> text=One' },
+  { path: 'pages/things', reads: /^\/views\/count$/, stays: '.tile-value >> text=2' },
   { path: `teams?id=${ids.team}`, reads: /\/teams\/runs\/[^/]+$/, stays: '.member' },
-  { path: 'overview', reads: /\/api\/v1\/status$/, stays: 'section[aria-label="Providers"] dd' },
   { path: 'overview', reads: /\/api\/v1\/series$/, stays: '.tile-value >> text=/\\d/' },
   { path: `conversations?id=${ids.conversation}`, reads: /\/conversations\/[^/]+$/, stays: '.message-assistant', isList: true },
   { path: `traces?id=${ids.trace}`, reads: /\/traces\/[^/]+$/, stays: '.span', isList: true },
+  { path: 'overview', reads: /\/api\/v1\/status$/, stays: 'section[aria-label="Providers"] dd' },
 ]
 
 describeWith('chromium', 'a page of the console while the server is slow, fails or is gone', function () {
@@ -56,6 +57,10 @@ describeWith('chromium', 'a page of the console while the server is slow, fails 
     const { page, problems } = view
     await page.clock.install()
     for (const one of readPages(full.ids)) await checkOld(page, at(one.path), one)
+    await page.route('**/api/v1/status', route => route.fulfill(BROKEN))
+    await comeBackLater(page)
+    await page.getByText(OLD).waitFor()
+    await expectAccessible(page, 'a page that is old')
     expect(problems).to.deep.equal([])
   })
 
@@ -101,8 +106,37 @@ describeWith('chromium', 'a page of the console while the server is slow, fails 
     await expectAccessible(page, 'a page without its server')
     ends.use(await startService({ home, ownPort: true, args: ['--port', new URL(url).port] }))
     await banner.waitFor({ state: 'detached' })
-    await post(`${url}/api/v1/chat`, { message: 'The server is back' })
-    await page.getByText('Turn completed').first().waitFor()
+    // an event of another worker can come before that one sends its events
+    await until(
+      async () => {
+        await post(`${url}/api/v1/chat`, { message: 'The server is back' })
+        return page.getByText('Turn completed').count()
+      },
+      count => count > 0
+    )
+  })
+
+  it('goes on by itself, too, if all that it has asked has given up', async () => {
+    await using view = await openConsole(browser, at('teams'))
+    const { page } = view
+    const banner = page.getByText('The server does not answer. What you see can be old')
+    await page.getByRole('link', { name: 'pair', exact: true }).first().waitFor()
+    await page.route('**/api/v1/teams/runs?**', route => route.abort())
+    await page.getByRole('button', { name: 'Refresh' }).click()
+    await page.getByRole('alert').waitFor()
+    await banner.waitFor()
+    await page.unrouteAll()
+    await banner.waitFor({ state: 'detached' })
+    await page.getByRole('alert').waitFor({ state: 'detached' })
+    // the first try to follow the events fails
+    await page.route('**/api/v1/events', route => route.abort())
+    const failed = page.waitForEvent('requestfailed', request => request.url().endsWith('/api/v1/events'))
+    await page.goto(at('overview'))
+    await failed
+    await banner.waitFor()
+    await page.unrouteAll()
+    await page.getByText('live', { exact: true }).waitFor()
+    await banner.waitFor({ state: 'detached' })
   })
 
   it('says before the login that the server does not answer, and begins when it is asked to try again', async () => {
@@ -129,9 +163,7 @@ async function checkOld(page: Page, url: string, { path, reads, stays, isList = 
     ({ pathname }) => reads.test(pathname),
     route => route.fulfill(BROKEN)
   )
-  // the reader comes back to the page
-  await page.clock.fastForward(20_000)
-  await page.evaluate("window.dispatchEvent(new Event('visibilitychange'))")
+  await comeBackLater(page)
   const old = page.getByText(OLD).first()
   await old.waitFor()
   await kept.waitFor()
@@ -144,4 +176,10 @@ async function checkOld(page: Page, url: string, { path, reads, stays, isList = 
     () => kept.count(),
     count => count === 1
   )
+}
+
+/** The page reads again what is old when its reader comes back to it. */
+async function comeBackLater(page: Page): Promise<void> {
+  await page.clock.fastForward(20_000)
+  await page.evaluate("window.dispatchEvent(new Event('visibilitychange'))")
 }
