@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import type { Page } from 'playwright-core'
 import { describeWith } from '../support/needs.ts'
@@ -5,10 +6,19 @@ import { post } from '../support/service.ts'
 import { until } from '../support/wait.ts'
 import { useConsole } from './support/use-console.ts'
 
+const KINDS = fileURLToPath(new URL('../support/manual-jobs.ts', import.meta.url))
+const TEAM = `name: pair
+formation: sequential
+members:
+  first: { role: Writer, goal: Write, tools: [] }
+  second: { role: Critic, goal: Judge, tools: [] }
+`
+
 describeWith('chromium', 'links between the pages of the console', function () {
   this.timeout(240_000)
   const server = useConsole({
-    config: { providers: { local: {} }, traces: { enabled: true }, log: { level: 'debug' } },
+    files: { 'teams/pair.yaml': TEAM },
+    config: { plugins: [KINDS], providers: { local: {} }, traces: { enabled: true }, log: { level: 'debug' } },
   })
   const { at, open } = server
   const chat = (message: string, request: string) => post(`${server.url}/api/v1/chat`, { message }, { 'x-request-id': request })
@@ -49,6 +59,78 @@ describeWith('chromium', 'links between the pages of the console', function () {
     await failure.getByRole('link').click()
     await logOf(page, failed)
     await page.locator('.log-line').first().waitFor()
+  })
+
+  it('lead from a failed job to the log of the attempt that failed', async () => {
+    const { body } = await post(`${server.url}/api/v1/jobs`, { kind: 'manual.fail', input: {} })
+    const id = String(body.id)
+    await using view = await open(`jobs?id=${id}`)
+    const { page, problems } = view
+    await page.locator('.note-bad').getByRole('link', { name: 'log', exact: true }).click()
+    await logOf(page, `${id}-1`)
+    await page.locator('.log-line').getByText('an attempt of a job failed').waitFor()
+    await page.getByRole('link', { name: 'Its trace' }).click()
+    await page.locator('.list-item').getByText('job manual.fail').waitFor()
+    expect(problems).to.deep.equal([])
+  })
+
+  it('lead from a failed run of a team, and from the message that failed, to the log of the run', async () => {
+    const body = JSON.stringify({ task: '/fail bad_request' })
+    const headers = { 'content-type': 'application/json' }
+    await (await fetch(`${server.url}/api/v1/teams/pair/run`, { method: 'POST', headers, body })).text()
+    await using view = await open('teams?status=failed')
+    const { page, problems } = view
+    await page.getByRole('link', { name: 'pair', exact: true }).click()
+    const notes = page.locator('.note-bad').getByRole('link', { name: 'log', exact: true })
+    await notes.nth(1).waitFor()
+    const run = new URL((await page.getByRole('link', { name: 'Open the run' }).getAttribute('href'))!, page.url())
+    for (const note of await notes.all()) {
+      const { searchParams } = new URL((await note.getAttribute('href'))!, page.url())
+      expect(searchParams.get('request')).to.equal(run.searchParams.get('id'))
+    }
+    await notes.first().click()
+    await logOf(page, run.searchParams.get('id')!)
+    expect(problems).to.deep.equal([])
+  })
+
+  it('lead from the error of a button to the log of its request', async () => {
+    const { body } = await chat('Hello', 'linked-10')
+    await using view = await open(`conversations?id=${String(body.conversation_id)}`)
+    const { page } = view
+    const failure = { success: false, error: 'broken', error_code: 'INTERNAL_ERROR', details: {} }
+    await page.route('**/fork', route => route.fulfill({ status: 500, headers: { 'x-request-id': 'linked-11' }, json: failure }))
+    await page.getByRole('button', { name: 'Fork', exact: true }).click()
+    await page.getByRole('alert').getByRole('link', { name: 'log', exact: true }).click()
+    await logOf(page, 'linked-11')
+  })
+
+  it('lead from a conversation to its traces, which can be left for all traces', async () => {
+    const { body } = await chat('Hello', 'linked-7')
+    await chat('Others', 'linked-8')
+    await using view = await open(`conversations?id=${String(body.conversation_id)}`)
+    const { page, problems } = view
+    await page.locator('.bar').getByRole('link', { name: 'Traces', exact: true }).click()
+    await page.getByRole('heading', { name: 'Traces', level: 1 }).waitFor()
+    await page.locator('.list-item').waitFor()
+    await page.getByText(`conversation ${String(body.conversation_id)}`).waitFor()
+    await page.locator('.list-item').click()
+    await page.getByRole('link', { name: 'Log', exact: true }).click()
+    await logOf(page, 'linked-7')
+    expect(problems).to.deep.equal([])
+  })
+
+  it('lead to the traces of one request with its reads, and no choice says otherwise', async () => {
+    await fetch(`${server.url}/api/v1/me`, { headers: { 'x-request-id': 'linked-9' } })
+    await using view = await open('traces?request=linked-9')
+    const { page, problems } = view
+    await page.locator('.list-item').getByText('/api/v1/me').waitFor()
+    await page.getByText('request linked-9').waitFor()
+    const reads = page.getByRole('navigation', { name: 'Requests' })
+    expect(await reads.count()).to.equal(0)
+    await page.getByRole('link', { name: 'All traces' }).click()
+    expect(await reads.locator('[data-current]').innerText()).to.equal('Without reads')
+    expect(page.url()).not.to.contain('request=')
+    expect(problems).to.deep.equal([])
   })
 
   it('lead from an event to all events and lines of its request', async () => {

@@ -18,9 +18,10 @@ members:
   first: { role: Writer, goal: Write, tools: [] }
   second: { role: Critic, goal: Judge, tools: [] }
 `
-const table = (request: string) => ({
-  parts: [{ type: 'table', title: 'Table', request, items: 'things', columns: [{ title: 'Name', value: 'name' }] }],
+const table = (request: string, ...more: readonly object[]) => ({
+  parts: [{ type: 'table', title: 'Table', request, items: 'things', columns: [{ title: 'Name', value: 'name' }] }, ...more],
 })
+const COUNT = { type: 'stats', title: 'Count', request: 'GET /views/count', stats: [{ title: 'All', value: 'all' }] }
 
 /** A server that has something of each kind, and the ids of it. */
 export interface FilledServer {
@@ -61,10 +62,10 @@ const viewPlugin = (home: string) =>
     name: 'views',
     rights: ['GET /views/*'],
     pages: {
-      things: { title: 'Things', view: table('GET /views/things') },
+      things: { title: 'Things', view: table('GET /views/things', COUNT) },
       nothing: { title: 'Things', view: table('GET /views/nothing') },
     },
-    answers: { things: '{"things":[{"name":"One"},{"name":"Two"}]}', nothing: '{"things":[]}' },
+    answers: { things: '{"things":[{"name":"One"},{"name":"Two"}]}', nothing: '{"things":[]}', count: '{"all":2}' },
   })
 
 async function fillServer(url: string): Promise<Record<string, string>> {

@@ -175,7 +175,7 @@ export class RunExecutor {
     if (this.#lost !== undefined) return
     this.#lost = error
     this.#parts.log.warn(
-      { run: this.#execution.id, ...toPublicError(error) },
+      { run: this.#execution.id, request_id: this.#execution.id, ...toPublicError(error) },
       'a workflow run stops here: its log cannot be stored'
     )
     this.abandon()

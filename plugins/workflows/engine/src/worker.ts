@@ -255,10 +255,10 @@ export class RunWorker {
     const { lasting, log } = this.#parts
     const code = codeOf(error) ?? ''
     if (lasting.signal.aborted || code.startsWith('STORE_')) {
-      log.warn({ err: error, run: id }, 'failed to execute a run; svc retries it')
+      log.warn({ err: error, run: id, request_id: id }, 'failed to execute a run; svc retries it')
       return { how: 'asleep', due: Date.now() + LATER_MS }
     }
-    log.error({ err: error, run: id }, 'failed to execute a run; svc marks it as failed')
+    log.error({ err: error, run: id, request_id: id }, 'failed to execute a run; svc marks it as failed')
     try {
       return await failRun(this.#parts, await claim(), code === '' ? engineBroke(messageOf(error)) : error)
     } catch {

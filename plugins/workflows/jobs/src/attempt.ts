@@ -4,7 +4,7 @@ import type { LeaseHold } from '@svc/storage-kit'
 import { interrupted, stepInvalid, stuck, timedOut, tooLarge, toPublicError } from './errors.ts'
 import { JobWriter } from './job-writer.ts'
 import type { Kinds } from './kinds.ts'
-import { DATA, dataKey, type JobRecord, MOST_DATA, putData } from './space.ts'
+import { DATA, dataKey, type JobRecord, MOST_DATA, putData, requestIdOf } from './space.ts'
 
 export interface AttemptOptions {
   readonly store: Store
@@ -90,15 +90,21 @@ export class Attempt {
   }
 
   async #run(): Promise<void> {
-    const { log, id, record } = this.#options
+    const { log } = this.#options
     using _writer = this.#writer
     try {
       const outcome = await this.#execute()
       if (this.#reason !== 'lost') await this.#store(outcome)
     } catch (err) {
       // its lease expires, and a worker takes the job again
-      if (this.#reason !== 'lost') log.warn({ err, job: id, kind: record.kind }, 'failed to store the outcome of a job')
+      if (this.#reason !== 'lost') log.warn({ err, ...this.#facts() }, 'failed to store the outcome of a job')
     }
+  }
+
+  /** What each line of the log says about the attempt. */
+  #facts() {
+    const { id, record } = this.#options
+    return { job: id, kind: record.kind, attempt: record.attempts, request_id: requestIdOf(id, record) }
   }
 
   async #execute(): Promise<Outcome> {
@@ -157,7 +163,7 @@ export class Attempt {
     const ctx: CallContext = {
       signal,
       principal: { id: record.owner, scopes: record.scopes },
-      requestId: `${id}-${record.attempts}`,
+      requestId: requestIdOf(id, record),
       deadline: Date.now() + timeoutMs,
       idempotencyKey: id,
     }
@@ -215,7 +221,7 @@ export class Attempt {
     if (this.#reason === 'cancelled') return this.#finish('cancelled', {}, [])
     const limitMs = kinds.limits(record.kind).timeoutMs
     const error = outcome.how === 'stuck' ? stuck(graceMs) : this.#reason === 'timeout' ? timedOut(limitMs) : outcome.error
-    log.warn({ err: error, job: id, kind: record.kind, attempt: record.attempts }, 'an attempt of a job failed')
+    log.warn({ err: error, ...this.#facts() }, 'an attempt of a job failed')
     await this.#failed(error)
   }
 

@@ -20,7 +20,7 @@ import { JobsService } from './jobs-service.ts'
 import { Kinds } from './kinds.ts'
 import type { JobsConfig } from './settings.ts'
 import { JobWorker } from './worker.ts'
-import { deleteOps, type JobRecord, JOBS } from './space.ts'
+import { deleteOps, type JobRecord, JOBS, requestIdOf } from './space.ts'
 
 export interface JobsOptions {
   readonly store: Store
@@ -109,10 +109,10 @@ const TOPICS: Readonly<Partial<Record<JobState, Topic<JobEndData>>>> = {
 
 /** Publishes the attempts of this worker. The principal of the events is the owner of the job. */
 function createReporter({ events, lasting }: Pick<JobsOptions, 'events' | 'lasting'>) {
-  const ctxOf = (id: string, { owner, attempts }: JobRecord): CallContext => ({
+  const ctxOf = (id: string, record: JobRecord): CallContext => ({
     ...lasting,
-    principal: { id: owner, scopes: [] },
-    requestId: `${id}-${attempts}`,
+    principal: { id: record.owner, scopes: [] },
+    requestId: requestIdOf(id, record),
   })
   const dataOf = (job: string, { kind, owner, attempts }: JobRecord) => ({ job, kind, owner, attempt: attempts })
   return {

@@ -109,6 +109,9 @@ export function deleteOps(id: string, record: JobRecord, ifVersion: number): Sto
 
 export const isFinal = (state: JobState): boolean => state !== 'queued' && state !== 'running'
 
+/** The request id of an attempt, under which its events, traces and log lines are found. */
+export const requestIdOf = (id: string, { attempts }: Pick<JobRecord, 'attempts'>): string => `${id}-${attempts}`
+
 /** The job as callers see it. */
 export function jobOf(id: string, record: JobRecord): Job {
   const { kind, state, owner, createdAt, due, attempts, maxAttempts } = record

@@ -4,7 +4,7 @@ import { type LeaseHold, tryHold } from '@svc/storage-kit'
 import { onlyConflict, tryAcquire } from '@svc/storage-kit/records'
 import { afterFailure, Attempt, type AttemptOptions } from './attempt.ts'
 import { interrupted, toPublicError } from './errors.ts'
-import { JOBS, type JobRecord, leaseOf, putJob, takeLease } from './space.ts'
+import { JOBS, type JobRecord, leaseOf, putJob, requestIdOf, takeLease } from './space.ts'
 
 export interface WorkerOptions
   extends Pick<AttemptOptions, 'store' | 'kinds' | 'keepMs' | 'graceMs' | 'log' | 'span' | 'lasting'> {
@@ -290,7 +290,8 @@ export class JobWorker {
     try {
       const next = afterFailure(record, toPublicError(interrupted()), kinds, keepMs)
       await store.batch([putJob(found.key, next, found.version)], { fence }, lasting)
-      log.warn({ job: found.key, kind: record.kind, attempt: record.attempts }, 'the worker of a job exited before the job ended')
+      const facts = { job: found.key, kind: record.kind, attempt: record.attempts, request_id: requestIdOf(found.key, record) }
+      log.warn(facts, 'the worker of a job exited before the job ended')
     } catch (error) {
       onlyConflict(error)
     } finally {

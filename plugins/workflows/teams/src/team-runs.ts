@@ -85,7 +85,7 @@ class StoredTeamRuns implements TeamRuns {
       await store.batch([{ op: 'put', collection: RUNS, key: value.id, value: value as unknown as Json }], {}, ctx)
       if (progress.round === 1 && !progress.ended) await this.#prune(value.owner, ctx)
     } catch (err) {
-      if (!ctx.signal.aborted) log.warn({ err, run: task.run.id }, 'failed to record a run of a team')
+      if (!ctx.signal.aborted) log.warn({ err, run: task.run.id, request_id: task.run.id }, 'failed to record a run of a team')
     }
   }
 

@@ -1,6 +1,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { client, messageOf } from './api.ts'
+import { ErrorLog } from './states.tsx'
 
 /** Starts a conversation with the messages up to one of them. */
 export function Fork({ id, messageId, label }: { readonly id: string; readonly messageId?: string; readonly label: string }) {
@@ -29,7 +30,7 @@ export function Fork({ id, messageId, label }: { readonly id: string; readonly m
       </button>
       {fork.error && (
         <span className="note note-bad" role="alert">
-          {messageOf(fork.error)}
+          {messageOf(fork.error)} <ErrorLog error={fork.error} />
         </span>
       )}
     </>

@@ -47,6 +47,9 @@ export function ReaderHead({ conversation }: { readonly conversation: Read }) {
           )}
         </p>
       </div>
+      <Link className="button" to="/traces" search={{ conversation: id }}>
+        Traces
+      </Link>
       <Link className="button" to="/playground" search={{ conversation: id }}>
         Continue
       </Link>

@@ -1,4 +1,4 @@
-import { isApiError, type Schemas } from '@svc/client'
+import { type ApiError, isApiError, type Schemas } from '@svc/client'
 import { client, messageOf } from './api.ts'
 import { createValue } from './value.ts'
 
@@ -53,7 +53,8 @@ export async function followEvents(signal: AbortSignal): Promise<void> {
     try {
       return await whileVisible(read, signal, () => feed.set({ ...feed.get(), state: 'paused' }))
     } catch (error) {
-      if (!recovers(error)) return feed.set({ ...feed.get(), state: 'failed', error: messageOf(error) })
+      if (passes(error)) await waitFor(error.retryAfterMs ?? AGAIN_MS, signal)
+      else if (!recovers(error)) return feed.set({ ...feed.get(), state: 'failed', error: messageOf(error) })
     }
   }
 }
@@ -80,6 +81,26 @@ export async function whileVisible(
       await visible(signal)
     }
   }
+}
+
+const AGAIN_MS = 5_000
+const PASSING = { codes: ['CONNECTION_FAILED', 'REQUEST_TIMEOUT', 'STREAM_CUT'], statuses: [429, 502, 503, 504] }
+
+/** The server cannot be reached, or cannot answer at present. The client gives up if that is so at first, or if it is to wait long. */
+const passes = (error: unknown): error is ApiError =>
+  isApiError(error) && (PASSING.codes.includes(error.code) || PASSING.statuses.includes(error.status))
+
+function waitFor(ms: number, signal: AbortSignal): Promise<void> {
+  feed.set({ ...feed.get(), state: 'connecting' })
+  return new Promise(resolve => {
+    const timer = setTimeout(resolve, ms)
+    const onAbort = () => {
+      clearTimeout(timer)
+      resolve()
+    }
+    if (signal.aborted) onAbort()
+    else signal.addEventListener('abort', onAbort, { once: true })
+  })
 }
 
 /** The position is older than what the server keeps: begin at the present. */

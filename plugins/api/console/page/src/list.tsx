@@ -160,7 +160,7 @@ export function ListStates({ list, empty }: { readonly list: CursorList<unknown>
 }
 
 /** That a list could not be read, and how old it is. */
-function ListProblem({ list }: { readonly list: CursorList<unknown> }) {
+export function ListProblem({ list }: { readonly list: CursorList<unknown> }) {
   if (!list.error) return null
   return (
     <>

@@ -6,7 +6,7 @@ import { client, textIn } from './api.ts'
 import { differing, type Part } from './differing.ts'
 import { Json } from './message.tsx'
 import { Buttons, Panel } from './parts.tsx'
-import { Problem, Step, Steps, useAgain, useChange } from './records.tsx'
+import { Problem, Stale, Step, Steps, useAgain, useChange } from './records.tsx'
 import { Badge, durationOf, Empty, Failure, Loading } from './states.tsx'
 
 // What a person does with one MCP server: adds it, tests it, reads its tools, approves what has changed.
@@ -21,15 +21,17 @@ interface ToolsProps {
 }
 
 export function ServerTools({ server, isChanges, mayApprove }: ToolsProps) {
-  const { data, error, refetch } = useQuery({
+  const query = useQuery({
     queryKey: ['mcp', 'tools', server],
     queryFn: ({ signal }) => client.get('/api/v1/mcp/servers/{name}/tools', { path: { name: server }, signal }),
   })
+  const { data, error, refetch } = query
   if (error && !data) return <Failure error={error} onRetry={() => void refetch()} />
   if (!data) return <Loading rows={5} />
   const shown = isChanges ? data.tools.filter(({ status }) => status === 'changed') : data.tools
   return (
     <div className="pane">
+      <Stale query={query} />
       {data.failure && <Failure error={Object.assign(new Error(data.failure.message), { code: data.failure.class })} />}
       {data.left_out.length > 0 && (
         <ul className="note plain-list" aria-label="Left out">

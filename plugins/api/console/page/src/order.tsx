@@ -7,9 +7,10 @@ export interface Order {
   readonly isDown: boolean
 }
 
+/** `-Cost` is down. A name that begins with a sign has one of its own before it: `+-1`. */
 const orderIn = (text: string | undefined): Order | undefined =>
-  text === undefined ? undefined : text.startsWith('-') ? { name: text.slice(1), isDown: true } : { name: text, isDown: false }
-const textOf = (order: Order | undefined) => order && `${order.isDown ? '-' : ''}${order.name}`
+  text === undefined ? undefined : { name: text.replace(/^[-+]/, ''), isDown: text.startsWith('-') }
+const textOf = (order: Order | undefined) => order && `${order.isDown ? '-' : /^[-+]/.test(order.name) ? '+' : ''}${order.name}`
 
 /** The order of a table: in a member of the address, such as `-Cost`, or as long as the table is shown. */
 export function useOrder(member: string | undefined): readonly [Order | undefined, (order: Order | undefined) => void] {

@@ -3,6 +3,7 @@ import { messageOf } from './api.ts'
 import { Expires } from './expires.tsx'
 import { Json } from './message.tsx'
 import { isRecord, SchemaForm, useEditedValue } from './schema-input.tsx'
+import { ErrorLog } from './states.tsx'
 import { type Ask, answer, type Turn } from './turn.ts'
 import { visible } from './visible-text.ts'
 
@@ -39,7 +40,7 @@ interface AskFormProps {
 
 /** The question of a tool, with its arguments: the reader decides what runs. */
 export function AskForm({ tool, question, form, input, expires, onReply }: AskFormProps) {
-  const [problem, setProblem] = useState<string>()
+  const [problem, setProblem] = useState<unknown>()
   const [isSent, setSent] = useState(false)
   const schema = isRecord(form?.schema) ? form.schema : undefined
   const edited = useEditedValue({})
@@ -50,7 +51,7 @@ export function AskForm({ tool, question, form, input, expires, onReply }: AskFo
     try {
       await onReply(given)
     } catch (error) {
-      setProblem(messageOf(error))
+      setProblem(error)
       setSent(false)
     }
   }
@@ -71,9 +72,9 @@ export function AskForm({ tool, question, form, input, expires, onReply }: AskFo
           </a>
         </p>
       )}
-      {problem && (
+      {problem !== undefined && (
         <p className="note note-bad" role="alert">
-          {problem}
+          {messageOf(problem)} <ErrorLog error={problem} />
         </p>
       )}
       <div className="row">

@@ -4,7 +4,8 @@ import { SearchLink } from './address.tsx'
 import { allows, messageOf } from './api.ts'
 import { type CursorList, useCursorList } from './list.tsx'
 import { useMe } from './parts.tsx'
-import { Empty, Failure, Time } from './states.tsx'
+import { Empty, ErrorLog, Failure, LONGEST_MESSAGE, Time } from './states.tsx'
+import { visible } from './visible-text.ts'
 
 // What the pages of administrators share: lists that the server sends whole, changes with their problems, steps, secrets.
 
@@ -151,17 +152,36 @@ export function useChange<Input = void, Result = unknown>(
 /** Why a change failed. */
 export const Problem = ({ error }: { readonly error: unknown }) => (error ? <Failure error={error} /> : null)
 
-interface StaleProps {
-  readonly query: { readonly error: unknown; readonly data: unknown; readonly dataUpdatedAt: number }
+interface ReadProps {
+  readonly query: {
+    readonly error: unknown
+    readonly data: unknown
+    readonly dataUpdatedAt: number
+    readonly refetch: () => Promise<unknown>
+  }
 }
 
 /** Says that what is shown is old: the server has answered before, but not to the last question. */
-export const Stale = ({ query: { error, data, dataUpdatedAt } }: StaleProps) =>
-  error && data ? (
+export function Stale({ query: { error, data, dataUpdatedAt, refetch } }: ReadProps) {
+  if (!error || data === undefined) return null
+  return (
     <p className="note note-warn note-flat" role="status">
-      This is what the server said <Time at={new Date(dataUpdatedAt).toISOString()} />. Since then: {messageOf(error)}
+      This is what the server said <Time at={new Date(dataUpdatedAt).toISOString()} />. Since then:{' '}
+      {visible(messageOf(error), LONGEST_MESSAGE)} <ErrorLog error={error} />{' '}
+      <button type="button" className="link-button" onClick={() => void refetch()}>
+        Try again
+      </button>
     </p>
-  ) : null
+  )
+}
+
+/** That something could not be read, or how old it is because it could not be read again. */
+export const ReadProblem = ({ query }: ReadProps) =>
+  query.error && query.data === undefined ? (
+    <Failure error={query.error} onRetry={() => void query.refetch()} />
+  ) : (
+    <Stale query={query} />
+  )
 
 /** A secret that the server sends only once. */
 export function Secret({ name, value }: { readonly name: string; readonly value: string }) {

@@ -53,6 +53,21 @@ function wholeTextsOf<K extends string>(
   return Object.fromEntries(found) as { readonly [name in K]?: string }
 }
 
+/** The member of the address that has the order of a table of a plugin's view: the name of its page, and its place in the view. */
+export const viewOrderOf = (page: string, at: number): string => `sort.${page}.${at}`
+const VIEW_ORDER = /^sort\.[\w-]{1,64}\.\d{1,2}$/
+/** More tables than a reader has sorted. */
+const MOST_ORDERS = 20
+
+/** The orders of the tables in views of plugins. */
+const viewOrdersIn = (search: Readonly<Record<string, unknown>>): object =>
+  textsOf(
+    search,
+    Object.keys(search)
+      .filter(name => VIEW_ORDER.test(name))
+      .slice(0, MOST_ORDERS)
+  )
+
 /** The search without some of its members. */
 export function without<S extends object, K extends keyof S>(search: S, ...names: readonly K[]): Omit<S, K> {
   return Object.fromEntries(Object.entries(search).filter(([name]) => !names.includes(name as K))) as Omit<S, K>
@@ -61,7 +76,7 @@ export function without<S extends object, K extends keyof S>(search: S, ...names
 export const overview = createRoute({
   getParentRoute: () => root,
   path: 'overview',
-  validateSearch: search => textsOf(search, ['category']),
+  validateSearch: search => ({ ...textsOf(search, ['category']), ...viewOrdersIn(search) }),
   component: lazyRouteComponent(() => import('./pages/overview.tsx'), 'Overview'),
 })
 
@@ -78,7 +93,7 @@ export const playground = createRoute({
 export const conversations = createRoute({
   getParentRoute: () => root,
   path: 'conversations',
-  validateSearch: search => textsOf(search, ['q', 'label', 'id', 'tab']),
+  validateSearch: search => ({ ...textsOf(search, ['q', 'label', 'id', 'tab']), ...viewOrdersIn(search) }),
   component: lazyRouteComponent(() => import('./pages/conversations.tsx'), 'Conversations'),
 })
 
@@ -99,15 +114,17 @@ export const inbox = createRoute({
 export const workflows = createRoute({
   getParentRoute: () => root,
   path: 'workflows',
-  validateSearch: search => textsOf(search, ['q', 'state', 'id', 'tab', 'draft', 'list']),
+  validateSearch: search => textsOf(search, ['q', 'state', 'id', 'tab', 'draft', 'list', 'sort']),
   component: lazyRouteComponent(() => import('./pages/workflows.tsx'), 'Workflows'),
 })
 
 export const runs = createRoute({
   getParentRoute: () => root,
   path: 'runs',
-  validateSearch: search =>
-    textsOf(search, ['workflow', 'failure_code', 'owner', 'status', 'paused', 'id', 'tab', 'step', 'state', 'order', 'sort']),
+  validateSearch: search => ({
+    ...textsOf(search, ['workflow', 'failure_code', 'owner', 'status', 'paused', 'id', 'tab', 'step', 'state', 'order', 'sort']),
+    ...viewOrdersIn(search),
+  }),
   component: lazyRouteComponent(() => import('./pages/runs.tsx'), 'Runs'),
 })
 
@@ -184,6 +201,7 @@ export const doctor = page('doctor', [], () => import('./pages/doctor.tsx'), 'Do
 export const pluginPage = createRoute({
   getParentRoute: () => root,
   path: 'pages/$name',
+  validateSearch: viewOrdersIn,
   component: lazyRouteComponent(() => import('./pages/plugin-page.tsx'), 'PluginPage'),
 })
 

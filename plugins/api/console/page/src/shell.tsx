@@ -8,6 +8,7 @@ import { useCover } from './frame-guard.ts'
 import { closedAt, groupsFor, type PageEntry } from './pages.ts'
 import { BrandMark, Panel } from './parts.tsx'
 import { titleOf, useFreshPluginPages, usePagesAt } from './plugin-pages.ts'
+import { askWhileLost } from './reconnect.ts'
 import { Empty, Title } from './states.tsx'
 import { nextTheme, theme } from './theme.ts'
 import { useValue } from './value.ts'
@@ -247,6 +248,7 @@ function Banners({ me }: { readonly me: Me }) {
   )
 }
 
+/** Follows the events, and reads all again when the server is back. */
 function useFeed(isOut: boolean) {
   const queries = useQueryClient()
   useEffect(() => {
@@ -264,6 +266,7 @@ function useFeed(isOut: boolean) {
       }),
     [queries]
   )
+  useEffect(askWhileLost, [])
 }
 
 const SEQUENCE_MS = 1_000

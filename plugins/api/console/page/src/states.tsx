@@ -50,7 +50,8 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
   )
 }
 
-const LONGEST_MESSAGE = 2_000
+/** The longest message of an error that is shown. */
+export const LONGEST_MESSAGE = 2_000
 
 /** What failed, its code, what to do, and a way to try again. */
 export function Failure({ error, onRetry }: { readonly error: unknown; readonly onRetry?: (() => void) | undefined }) {
@@ -77,6 +78,19 @@ export function Failure({ error, onRetry }: { readonly error: unknown; readonly 
       )}
     </div>
   )
+}
+
+/** The log of a request, or of the run or attempt of a job that has this id in place of one. */
+export const LogLink = ({ request }: { readonly request: string }) => (
+  <Link to="/logs" search={{ request }}>
+    log
+  </Link>
+)
+
+/** The log of the request that failed, after a message that is a line of its own. */
+export function ErrorLog({ error }: { readonly error: unknown }) {
+  const { requestId } = factsOf(error)
+  return requestId === undefined ? null : <LogLink request={requestId} />
 }
 
 export function PageError({ error, reset }: { readonly error: unknown; readonly reset: () => void }) {

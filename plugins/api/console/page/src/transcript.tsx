@@ -1,9 +1,8 @@
-import { Link } from '@tanstack/react-router'
 import { lazy, memo, type ReactNode, Suspense, useCallback, useEffect, useRef, useState } from 'react'
 import { Attached } from './attached.tsx'
 import { Json, Message, Text, Tool, Written } from './message.tsx'
 import { Question } from './question.tsx'
-import { Badge, durationOf, Failure } from './states.tsx'
+import { Badge, durationOf, Failure, LogLink } from './states.tsx'
 import { resultOf } from './tool-value.ts'
 import type { Chat, Piece, Turn } from './turn.ts'
 import { visible } from './visible-text.ts'
@@ -116,9 +115,7 @@ function Usage({ end, request }: { readonly end: NonNullable<Turn['end']>; reado
       {request !== undefined && (
         <>
           {' · '}
-          <Link to="/logs" search={{ request }}>
-            log
-          </Link>
+          <LogLink request={request} />
         </>
       )}
     </p>

@@ -3,7 +3,8 @@ import { lazy, type ReactNode, Suspense, useMemo } from 'react'
 import { Text } from './message.tsx'
 import { PageLink } from './page-link.tsx'
 import { Card } from './parts.tsx'
-import { Empty, Failure, Loading, Time } from './states.tsx'
+import { ReadProblem } from './records.tsx'
+import { Empty, Loading, Time } from './states.tsx'
 import { textOf } from './plugin-text.ts'
 import { dataOf, type Declared, type Format, itemsOf, type Part, type PartProps, valueAt, type ViewSource } from './view-data.ts'
 import { visible } from './visible-text.ts'
@@ -49,9 +50,13 @@ function Answered({
   readonly query: ReturnType<typeof useAnswer>
   readonly children: (answer: unknown) => ReactNode
 }) {
-  const { data, error, refetch } = query
-  if (error) return <Failure error={error} onRetry={() => void refetch()} />
-  return data === undefined ? <Loading rows={2} /> : children(data)
+  const { data, error } = query
+  return (
+    <>
+      <ReadProblem query={query} />
+      {data === undefined ? !error && <Loading rows={2} /> : children(data)}
+    </>
+  )
 }
 
 export function ViewStats({ part, at, source }: PartProps<Part<'stats'>>) {

@@ -1,6 +1,7 @@
 import { useState } from 'react'
 import { type CursorList, useCursorList } from './list.tsx'
 import { Action, Card } from './parts.tsx'
+import { viewOrderOf } from './router.tsx'
 import { Empty, Failure } from './states.tsx'
 import { type Column, ListTable } from './table.tsx'
 import { textOf } from './plugin-text.ts'
@@ -50,15 +51,15 @@ function useRows({ part, at, source }: PartProps<Part<'table'>>): CursorList<unk
 const WIDTHS = { number: '6rem', time: '7rem', link: 'minmax(0, 1fr)', text: 'minmax(0, 1fr)' } as const
 
 export function ViewTable(props: PartProps<Part<'table'>>) {
-  const { part, source, onChanged } = props
+  const { part, at, source, onChanged } = props
   const list = useRows(props)
   const [problem, setProblem] = useState<unknown>()
-  const columns: Column<Row>[] = part.columns.map(({ title, value, format = 'text' }, at) => ({
+  const columns: Column<Row>[] = part.columns.map(({ title, value, format = 'text' }, place) => ({
     name: title,
     width: WIDTHS[format],
     isNumber: format === 'number',
     // a narrow window has place for two
-    isWide: at > 1,
+    isWide: place > 1,
     sortBy: ({ data }) => sortedBy(valueAt(data, value), format),
     cell: ({ data }) => <Cell value={valueAt(data, value)} format={format} />,
   }))
@@ -69,7 +70,7 @@ export function ViewTable(props: PartProps<Part<'table'>>) {
       width: `${actions.length * 6}rem`,
       cell: ({ data }) => <Actions actions={actions} row={data} source={source} onChanged={onChanged} onProblem={setProblem} />,
     })
-  const rows = list.items.slice(0, MOST_ROWS).map((data, at) => ({ at, data }))
+  const rows = list.items.slice(0, MOST_ROWS).map((data, index) => ({ at: index, data }))
   const count = list.pages.reduce((sum, page) => sum + page.count, 0)
   return (
     <Card title={part.title}>
@@ -78,7 +79,8 @@ export function ViewTable(props: PartProps<Part<'table'>>) {
         name={part.title}
         columns={columns}
         list={{ ...list, items: rows, hasMore: list.hasMore && rows.length < MOST_ROWS }}
-        keyOf={({ at }) => String(at)}
+        keyOf={row => String(row.at)}
+        {...(source.given ? {} : { orderIn: viewOrderOf(source.name, at) })}
         empty={<Empty title="Nothing here yet" />}
       />
       {count > rows.length && (

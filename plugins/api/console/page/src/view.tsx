@@ -1,6 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { Component, type ReactNode } from 'react'
 import { type PluginPage, usePluginView } from './plugin-pages.ts'
+import { Stale } from './records.tsx'
 import { Failure, Loading } from './states.tsx'
 import { ViewChart, ViewMarkdown, ViewStats } from './view-parts.tsx'
 import type { PartProps, ToolGiven, View, ViewSource } from './view-data.ts'
@@ -17,14 +18,22 @@ interface PluginViewProps {
 
 /** A page of a plugin as data. Nothing of it is code: it is drawn with the parts of the console. */
 export default function PluginView({ page, ids, given }: PluginViewProps) {
-  const { data, error, refetch } = usePluginView(page.name)
+  const query = usePluginView(page.name)
+  const { data, error, refetch } = query
   const queries = useQueryClient()
   if (!data) return error ? <Failure error={error} onRetry={() => void refetch()} /> : <Loading rows={6} />
-  if (data.view === null) return <Invalid plugin={page.plugin} problems={data.problems} />
+  if (data.view === null)
+    return (
+      <>
+        <Stale query={query} />
+        <Invalid plugin={page.plugin} problems={data.problems} />
+      </>
+    )
   const source: ViewSource = { name: page.name, rights: page.requests, ids, given }
   const readAgain = () => queries.invalidateQueries({ queryKey: ['plugin-view', page.name] })
   return (
     <div className="stack view">
+      <Stale query={query} />
       {data.view.parts.some(part => part.request !== undefined) && (
         <div className="row">
           <button type="button" className="button button-quiet" onClick={() => void readAgain()}>

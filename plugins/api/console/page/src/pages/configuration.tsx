@@ -8,9 +8,9 @@ import { Back, ListHead, moveFocus, Search } from '../list.tsx'
 import { useNarrow } from '../media.ts'
 import { Json } from '../message.tsx'
 import { Facts } from '../parts.tsx'
-import { ItemHead, Problem, Stale, useChange } from '../records.tsx'
+import { ItemHead, Problem, ReadProblem, useChange } from '../records.tsx'
 import { configuration } from '../router.tsx'
-import { Badge, Empty, Failure, Loading, type Tone } from '../states.tsx'
+import { Badge, Empty, Loading, type Tone } from '../states.tsx'
 import { useValue } from '../value.ts'
 
 const loadEdit = () => import('../config-edit.tsx')
@@ -133,14 +133,6 @@ function Found({ query, values, current, empty }: FoundProps) {
     </>
   )
 }
-
-/** That the configuration could not be read, or not again. */
-const ReadProblem = ({ query }: Pick<FoundProps, 'query'>) => (
-  <>
-    <Stale query={query} />
-    {query.error && !query.data && <Failure error={query.error} onRetry={() => void query.refetch()} />}
-  </>
-)
 
 /** Keys below the section that they belong to. */
 function Keys({ values, current }: { readonly values: readonly Value[]; readonly current: string | undefined }) {

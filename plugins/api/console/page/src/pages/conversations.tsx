@@ -5,7 +5,7 @@ import { Tabs } from '../address.tsx'
 import { client } from '../api.ts'
 import { ReaderHead, titleOf } from '../conversation-head.tsx'
 import { useFreshening } from '../fresh.ts'
-import { filtersOf, ListPage, Search, useCursorList } from '../list.tsx'
+import { filtersOf, ListPage, ListProblem, Search, useCursorList } from '../list.tsx'
 import { isPluginTab, usePluginTabs } from '../plugin-pages.ts'
 import { conversations } from '../router.tsx'
 import { Count, Empty, Failure, Loading, Time } from '../states.tsx'
@@ -101,7 +101,7 @@ function Reader({ id }: { readonly id: string }) {
   return (
     <>
       <ReaderHead conversation={first} />
-      {Boolean(read.error) && <Failure error={read.error} onRetry={read.readAgain} />}
+      <ListProblem list={read} />
       {pluginTabs.length > 0 && <Tabs label="Views of the conversation" values={[[undefined, 'Messages'], ...pluginTabs]} />}
       {isPluginTab(tab) ? (
         <Suspense fallback={<Loading rows={8} />}>

@@ -6,8 +6,9 @@ import { client } from '../api.ts'
 import { useFreshening } from '../fresh.ts'
 import { Back, filtersOf, ListHead, Refresh, TextFilter, useCursorList } from '../list.tsx'
 import { Action, Buttons, Panel } from '../parts.tsx'
+import { ReadProblem } from '../records.tsx'
 import { deadLetters } from '../router.tsx'
-import { Badge, durationOf, Empty, Failure, Loading, Time, Title } from '../states.tsx'
+import { Badge, durationOf, Empty, Failure, Loading, LogLink, Time, Title } from '../states.tsx'
 import { type Column, ListTable } from '../table.tsx'
 import { JOB_COLUMNS, JobView, useJobs } from './jobs.tsx'
 import { RunLink, Value } from './run.tsx'
@@ -199,7 +200,8 @@ type DeadLetter = Awaited<ReturnType<typeof client.runs.deadLetters.get>>
 const Failed = ({ letter }: { readonly letter: DeadLetter }) => (
   <div className="reader-scroll pad stack" tabIndex={0} role="region" aria-label="The dead letter">
     <p className="note note-bad">
-      {letter.run.error} {letter.run.failure_code && <code>{letter.run.failure_code}</code>}
+      {letter.run.error} {letter.run.failure_code && <code>{letter.run.failure_code}</code>}{' '}
+      <LogLink request={letter.run.workflow_id} />
     </p>
     {letter.failed_steps.map(step => (
       <section key={step.step} className="value">
@@ -218,10 +220,11 @@ function DeadRun({ id }: { readonly id: string }) {
   const queries = useQueryClient()
   const navigate = useNavigate()
   const [, go] = useAddress()
-  const { data, error, refetch } = useQuery({
+  const query = useQuery({
     queryKey: ['dead-runs', 'one', id],
     queryFn: ({ signal }) => client.runs.deadLetters.get(id, { signal }),
   })
+  const { data, error } = query
   const retry = async () => {
     const { workflow_id: next } = await client.runs.deadLetters.retry(id, { waitSeconds: 0 })
     await queries.invalidateQueries({ queryKey: ['dead-runs'] })
@@ -255,7 +258,7 @@ function DeadRun({ id }: { readonly id: string }) {
           </div>
         )}
       </div>
-      {error && <Failure error={error} onRetry={() => void refetch()} />}
+      <ReadProblem query={query} />
       {!data && !error && <Loading rows={6} />}
       {data && <Failed letter={data} />}
     </>

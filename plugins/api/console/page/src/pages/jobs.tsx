@@ -8,8 +8,9 @@ import { useFreshening } from '../fresh.ts'
 import { Back, type CursorList, filtersOf, Refresh, TextFilter, useCursorList } from '../list.tsx'
 import { Json } from '../message.tsx'
 import { Action, Buttons, Card, Facts, Panel, useMe } from '../parts.tsx'
+import { ReadProblem, Stale } from '../records.tsx'
 import { jobs } from '../router.tsx'
-import { Badge, durationOf, Empty, Failure, Loading, Time, Title, type Tone } from '../states.tsx'
+import { Badge, durationOf, Empty, Failure, Loading, LogLink, Time, Title, type Tone } from '../states.tsx'
 import { type Column, TablePage } from '../table.tsx'
 import { JobFields, useJobInput, useJobKinds } from './schedules.tsx'
 
@@ -131,10 +132,11 @@ const Nothing = ({ isFiltered }: { readonly isFiltered: boolean }) =>
 /** A job with its input, result and log. */
 export function JobView({ id }: { readonly id: string }) {
   const queries = useQueryClient()
-  const { data, error, refetch } = useQuery({
+  const query = useQuery({
     queryKey: ['jobs', 'one', id],
     queryFn: ({ signal }) => client.get('/api/v1/jobs/{id}', { path: { id }, signal }),
   })
+  const { data, error, refetch } = query
   const act = (what: 'cancel' | 'retry') => async () => {
     await client.post(`/api/v1/jobs/{id}/${what}`, { path: { id } })
     await queries.invalidateQueries({ queryKey: ['jobs'] })
@@ -165,6 +167,7 @@ export function JobView({ id }: { readonly id: string }) {
         </div>
         <JobActions isOpen={isOpen} canRetry={data.state === 'failed' || data.state === 'cancelled'} act={act} />
       </div>
+      <Stale query={query} />
       <JobDetails job={data} isOpen={isOpen} />
     </>
   )
@@ -175,11 +178,14 @@ interface JobDetailsProps {
   readonly isOpen: boolean
 }
 
+/** The request id of the attempt that failed. An attempt that runs is the one after it. */
+const failedRequestOf = ({ id, state, attempts }: Job) => `${id}-${state === 'running' ? attempts - 1 : attempts}`
+
 const JobDetails = ({ job, isOpen }: JobDetailsProps) => (
   <div className="reader-scroll pad stack" tabIndex={0} role="region" aria-label="The job">
     {job.error && (
       <p className="note note-bad">
-        {job.error.message} <code>{job.error.code}</code>
+        {job.error.message} <code>{job.error.code}</code> <LogLink request={failedRequestOf(job)} />
       </p>
     )}
     <Facts
@@ -232,13 +238,14 @@ const ScheduleLink = ({ name }: { readonly name: string }) => (
 const LEVELS: Readonly<Record<string, Tone>> = { error: 'bad', warning: 'warn' }
 
 function JobLog({ id }: { readonly id: string }) {
-  const { data, error, refetch } = useQuery({
+  const query = useQuery({
     queryKey: ['jobs', 'log', id],
     queryFn: ({ signal }) => client.get('/api/v1/jobs/{id}/log', { path: { id }, signal }),
   })
+  const { data } = query
   return (
     <Card title="Log">
-      {error && <Failure error={error} onRetry={() => void refetch()} />}
+      <ReadProblem query={query} />
       {data?.entries.length === 0 && <p className="facts-none">The job has written nothing.</p>}
       <ol className="log">
         {data?.entries.map(({ at, attempt, level, message }, index) => (

@@ -1,5 +1,5 @@
 import type { ReplyOf } from '@svc/client'
-import { useQuery } from '@tanstack/react-query'
+import { useQueries, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { lazy, type ReactNode, Suspense, useEffect, useRef } from 'react'
@@ -10,6 +10,7 @@ import { feed, type ServerEvent } from '../feed.ts'
 import { useFreshening } from '../fresh.ts'
 import { Card } from '../parts.tsx'
 import { usePagesAt } from '../plugin-pages.ts'
+import { ReadProblem, Stale } from '../records.tsx'
 import { overview } from '../router.tsx'
 import { Badge, Count, durationOf, Empty, Failure, Loading, Time, Title, type Tone } from '../states.tsx'
 import { useValue } from '../value.ts'
@@ -98,27 +99,40 @@ type Metric = (typeof TILES)[number]['metric']
 type Read = ReplyOf<'get', '/api/v1/series'>
 
 function Tiles() {
+  const reads = useQueries({
+    queries: TILES.map(({ metric }) => ({
+      queryKey: ['overview', 'series', metric],
+      queryFn: ({ signal }: { readonly signal: AbortSignal }) =>
+        client.get('/api/v1/series', { query: { metric, step: 'minute', from: lastHour() }, signal }),
+    })),
+  })
+  const old = reads.find(({ error, data }) => error && data)
+  const refetch = () => Promise.all(reads.map(read => read.refetch()))
   return (
     <section aria-label="The last hour" className="stack">
+      {old && <Stale query={{ ...old, refetch }} />}
       <div className="tiles">
-        {TILES.map(({ metric, name }) => (
-          <Tile key={metric} metric={metric} name={name} />
+        {TILES.map((tile, at) => (
+          <Tile key={tile.metric} {...tile} data={reads[at]?.data} isFailed={Boolean(reads[at]?.error)} />
         ))}
       </div>
     </section>
   )
 }
 
-function Tile({ metric, name }: { readonly metric: Metric; readonly name: string }) {
-  const { data, error } = useQuery({
-    queryKey: ['overview', 'series', metric],
-    queryFn: ({ signal }) => client.get('/api/v1/series', { query: { metric, step: 'minute', from: lastHour() }, signal }),
-  })
+interface TileProps {
+  readonly metric: Metric
+  readonly name: string
+  readonly data: Read | undefined
+  readonly isFailed: boolean
+}
+
+function Tile({ metric, name, data, isFailed }: TileProps) {
   const { values, total } = data ? shownOf(data, metric) : NOTHING
   return (
     <div className="tile">
       <span className="tile-name">{name}, last hour</span>
-      <span className="tile-value">{error ? '–' : data ? textOfTotal(metric, total) : ' '}</span>
+      <span className="tile-value">{data ? textOfTotal(metric, total) : isFailed ? '–' : ' '}</span>
       <Spark values={values} name={name} isBad={metric === 'errors'} isTime={metric === 'latency'} />
     </div>
   )
@@ -314,10 +328,11 @@ function Aside() {
 }
 
 function Checks() {
-  const { data, error, refetch } = useHealth()
+  const query = useHealth()
+  const { data, error } = query
   return (
     <Card title="Checks">
-      {error && <Failure error={error} onRetry={() => void refetch()} />}
+      <ReadProblem query={query} />
       {!data && !error && <Loading />}
       <dl className="facts">
         {Object.entries(data?.checks ?? {}).map(([name, state]) => (
@@ -334,11 +349,12 @@ function Checks() {
 }
 
 function Providers() {
-  const { data, error, refetch } = useStatus()
+  const query = useStatus()
+  const { data, error } = query
   const all = Object.entries(data?.providers ?? {}) as [string, { healthy?: boolean; requests?: number }][]
   return (
     <Card title="Providers">
-      {error && <Failure error={error} onRetry={() => void refetch()} />}
+      <ReadProblem query={query} />
       {!data && !error && <Loading rows={2} />}
       <dl className="facts">
         {all.map(([name, { healthy, requests = 0 }]) => (
@@ -359,14 +375,15 @@ function Providers() {
 
 /** Questions that runs and chats ask people. */
 function Waiting({ me }: { readonly me: Me }) {
-  const { data, error, refetch } = useQuery({
+  const query = useQuery({
     queryKey: ['overview', 'questions', me.principal],
     queryFn: ({ signal }) => client.get('/api/v1/workflows/questions', { signal }),
   })
+  const { data } = query
   const count = (data?.questions.length ?? 0) + (data?.chats.length ?? 0)
   return (
     <Card title="Waiting for people">
-      {error && <Failure error={error} onRetry={() => void refetch()} />}
+      <ReadProblem query={query} />
       {data && count === 0 && <p className="facts-none">No open question</p>}
       <dl className="facts">
         {(data?.questions ?? []).slice(0, 5).map((question, at) => (

@@ -11,13 +11,6 @@ export const RunLink = ({ id }: { readonly id: string }) => (
   </Link>
 )
 
-/** The log of a run: its id is that of the request. */
-export const RunLog = ({ id }: { readonly id: string }) => (
-  <Link to="/logs" search={{ request: id }}>
-    log
-  </Link>
-)
-
 interface ValueProps {
   readonly name: string
   readonly value: unknown

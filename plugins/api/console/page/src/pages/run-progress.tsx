@@ -10,8 +10,8 @@ import { runs } from '../router.tsx'
 import { isRecord } from '../schema-input.tsx'
 import { type Column, Table } from '../table.tsx'
 import { resultOf } from '../tool-value.ts'
-import { Count, durationOf, Empty, Failure, Loading, Time } from '../states.tsx'
-import { type Run, RunLog, Value } from './run-parts.tsx'
+import { Count, durationOf, Empty, Failure, Loading, LogLink, Time } from '../states.tsx'
+import { type Run, Value } from './run-parts.tsx'
 import { Replay } from './run-replay.tsx'
 
 const Graph = lazy(() => import('../graph.tsx'))
@@ -176,7 +176,7 @@ function StepContent({ run, step, progress }: StepContentProps) {
       {progress && <p className="note">{progress}</p>}
       {step.error && (
         <p className="note note-bad">
-          {step.error.message} <code>{step.error.code}</code> <RunLog id={run} />
+          {step.error.message} <code>{step.error.code}</code> <LogLink request={run} />
         </p>
       )}
       <Value name="Input" value={step.input} />

@@ -7,12 +7,13 @@ import { usePageActions } from '../actions.ts'
 import { Back } from '../list.tsx'
 import { Action, Facts } from '../parts.tsx'
 import { isPluginTab, usePluginTabs } from '../plugin-pages.ts'
+import { Stale } from '../records.tsx'
 import { RunQuestion } from '../run-question.tsx'
 import { RunBadge } from '../run-state.tsx'
 import { type RunSteps, useRunSteps } from '../run-steps.ts'
 import { runs } from '../router.tsx'
-import { Count, durationOf, Failure, Loading, Time, Title } from '../states.tsx'
-import { type Run, RunLink, RunLog, Value } from './run-parts.tsx'
+import { Count, durationOf, Failure, Loading, LogLink, Time, Title } from '../states.tsx'
+import { type Run, RunLink, Value } from './run-parts.tsx'
 import { Replay } from './run-replay.tsx'
 import { RunProgress } from './run-progress.tsx'
 import { Signals } from './run-signals.tsx'
@@ -33,14 +34,11 @@ export function RunDetail({ id }: { readonly id: string }) {
   const steps = useRunSteps(id)
   const pluginTabs = usePluginTabs('run')
   const queries = useQueryClient()
-  const {
-    data: run,
-    error,
-    refetch,
-  } = useQuery({
+  const query = useQuery({
     queryKey: ['run', id],
     queryFn: ({ signal }) => client.runs.get(id, { signal }),
   })
+  const { data: run, error, refetch } = query
   useEffect(() => {
     if (steps.changes > 0) void queries.invalidateQueries({ queryKey: ['run', id] })
   }, [steps.changes, queries, id])
@@ -57,6 +55,7 @@ export function RunDetail({ id }: { readonly id: string }) {
   return (
     <>
       <Head run={run} steps={steps} />
+      <Stale query={query} />
       <Notices run={run} />
       <Tabs label="Views of the run" values={[...TABS, ...pluginTabs]} />
       {isPluginTab(tab) ? (
@@ -158,7 +157,7 @@ function Notices({ run }: { readonly run: Run }) {
     <div className="notices">
       {run.error && (
         <p className="note note-bad">
-          {run.error} {run.failure_code && <code>{run.failure_code}</code>} <RunLog id={run.workflow_id} />
+          {run.error} {run.failure_code && <code>{run.failure_code}</code>} <LogLink request={run.workflow_id} />
         </p>
       )}
       {links.length > 0 && (

@@ -7,7 +7,7 @@ import { allows, client, textIn } from '../api.ts'
 import { useFreshening } from '../fresh.ts'
 import { Back, ListPage, Search } from '../list.tsx'
 import { Action, Buttons, Card, Facts, Panel, useMe } from '../parts.tsx'
-import { Adding, Nothing, useItems, withWords } from '../records.tsx'
+import { Adding, Nothing, Stale, useItems, withWords } from '../records.tsx'
 import { schedules } from '../router.tsx'
 import { SchemaInput, useEditedValue } from '../schema-input.tsx'
 import { Badge, durationOf, Empty, Failure, Loading, Time } from '../states.tsx'
@@ -114,10 +114,11 @@ function useScheduleChange(name: string) {
 
 function Detail({ name }: { readonly name: string }) {
   const me = useMe()
-  const { data, error, refetch } = useQuery({
+  const query = useQuery({
     queryKey: ['schedules', name],
     queryFn: ({ signal }) => client.get('/api/v1/schedules/{name}', { path: { name }, query: { ticks: 50 }, signal }),
   })
+  const { data, error, refetch } = query
   if (!data) return error ? <Failure error={error} onRetry={() => void refetch()} /> : <Loading rows={8} />
   return (
     <>
@@ -132,6 +133,7 @@ function Detail({ name }: { readonly name: string }) {
         </div>
         {allows(me, 'admin') && <Changes schedule={data} />}
       </div>
+      <Stale query={query} />
       <div className="reader-scroll pad stack" tabIndex={0} role="region" aria-label={`Schedule ${name}`}>
         <Facts
           facts={[

@@ -6,9 +6,10 @@ import { client } from '../api.ts'
 import { whileVisible } from '../feed.ts'
 import { Back } from '../list.tsx'
 import { Json, Text, Tool } from '../message.tsx'
+import { Stale } from '../records.tsx'
 import { teams } from '../router.tsx'
 import { SearchLink } from '../address.tsx'
-import { Badge, costOf, Count, durationOf, Empty, Failure, Loading, Time, Title, type Tone } from '../states.tsx'
+import { Badge, costOf, Count, durationOf, Empty, Failure, Loading, LogLink, Time, Title, type Tone } from '../states.tsx'
 
 type Tree = ReplyOf<'get', '/api/v1/teams/runs/{id}'>
 type Member = Tree['members'][number]
@@ -63,7 +64,8 @@ function useTeamRun(id: string) {
 /** A run of a team: its members with what they spent, and the rounds with what they said. */
 export function TeamRunView({ id }: { readonly id: string }) {
   const { member } = teams.useSearch()
-  const { data, error, refetch } = useTeamRun(id)
+  const query = useTeamRun(id)
+  const { data, error, refetch } = query
   if (!data)
     return (
       <>
@@ -77,12 +79,12 @@ export function TeamRunView({ id }: { readonly id: string }) {
   return (
     <>
       <Head run={data} />
-      {error && <Failure error={error} onRetry={() => void refetch()} />}
+      <Stale query={query} />
       <div className="reader-scroll pad stack" tabIndex={0} role="region" aria-label="The run of the team">
         <p className="note">{data.task}</p>
         {data.error?.message && (
           <p className="note note-bad">
-            {data.error.message} <code>{data.error.code}</code>
+            {data.error.message} <code>{data.error.code}</code> <LogLink request={data.run_id} />
           </p>
         )}
         {data.stop && <p className="note note-warn">{data.stop.reason ?? `Its budget of ${data.stop.budget} stopped it.`}</p>}
@@ -163,7 +165,12 @@ function MemberCard({ member, share }: { readonly member: Member; readonly share
   )
 }
 
-function Rounds({ run: { tree, status }, member }: { readonly run: Tree; readonly member: string | undefined }): ReactNode {
+interface RoundsProps {
+  readonly run: Tree
+  readonly member: string | undefined
+}
+
+function Rounds({ run: { tree, status, run_id: run }, member }: RoundsProps): ReactNode {
   if (tree === null) return <Empty title="The messages are gone">The workflow run of this team was deleted.</Empty>
   const rounds = tree
     .map(({ round, messages }) => ({ round, messages: messages.filter(one => member === undefined || one.member === member) }))
@@ -178,13 +185,13 @@ function Rounds({ run: { tree, status }, member }: { readonly run: Tree; readonl
     <section key={round} aria-label={`Round ${round}`} className="stack round">
       <h2 className="section-title">Round {round}</h2>
       {messages.map(message => (
-        <MessageView key={message.step} message={message} />
+        <MessageView key={message.step} message={message} run={run} />
       ))}
     </section>
   ))
 }
 
-function MessageView({ message }: { readonly message: Message }) {
+function MessageView({ message, run }: { readonly message: Message; readonly run: string }) {
   const { member, status, model, prompt, reply, tools, spent, error, started_at: from, finished_at: to, shortened } = message
   return (
     <article className="card saying">
@@ -223,7 +230,7 @@ function MessageView({ message }: { readonly message: Message }) {
       {shortened && <p className="muted small">The text was cut. The step of the run has the whole.</p>}
       {error?.message && (
         <p className="note note-bad">
-          {error.message} <code>{error.code}</code>
+          {error.message} <code>{error.code}</code> <LogLink request={run} />
         </p>
       )}
       {status === 'running' && <p className="muted">Thinking …</p>}

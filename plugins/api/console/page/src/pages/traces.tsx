@@ -3,7 +3,7 @@ import type { ReplyOf } from '@svc/client'
 import { useMemo } from 'react'
 import { Chips, SearchLink } from '../address.tsx'
 import { client } from '../api.ts'
-import { Back, filtersOf, ListPage, Refresh, Search, TextFilter, useCursorList, useWhole } from '../list.tsx'
+import { Back, filtersOf, ListPage, ListProblem, Refresh, Search, TextFilter, useCursorList, useWhole } from '../list.tsx'
 import { traces } from '../router.tsx'
 import { Badge, costOf, Count, durationOf, Empty, Failure, Loading, Time, type Tone } from '../states.tsx'
 import { foundRows, rowsOf } from '../trace-rows.ts'
@@ -48,7 +48,11 @@ export function Traces() {
         <>
           <Search label="Search traces" />
           <Chips label="States" name="status" values={STATES} />
-          <Chips label="Requests" name="reads" values={READS} />
+          {conversation === undefined && request === undefined ? (
+            <Chips label="Requests" name="reads" values={READS} />
+          ) : (
+            <Related conversation={conversation} request={request} />
+          )}
         </>
       }
       list={list}
@@ -71,6 +75,23 @@ export function Traces() {
     />
   )
 }
+
+interface RelatedProps {
+  readonly conversation: string | undefined
+  readonly request: string | undefined
+}
+
+/** What the listed traces belong to, and a way to all others. */
+const Related = ({ conversation, request }: RelatedProps) => (
+  <div className="row">
+    <span className="muted small clip grow">
+      {request === undefined ? 'conversation' : 'request'} <code>{visible(request ?? conversation ?? '')}</code>
+    </span>
+    <SearchLink change={{ conversation: undefined, request: undefined }} className="button" replace>
+      All traces
+    </SearchLink>
+  </div>
+)
 
 interface NothingProps {
   readonly isFiltered: boolean
@@ -133,7 +154,7 @@ function Trace({ id }: { readonly id: string }) {
   return (
     <>
       <TraceHead roots={first.roots} />
-      {Boolean(read.error) && <Failure error={read.error} onRetry={read.readAgain} />}
+      <ListProblem list={read} />
       <div className="bar">
         <TextFilter label="Find spans" name="find" />
         <span className="muted small">

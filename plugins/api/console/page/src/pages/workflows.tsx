@@ -9,7 +9,7 @@ import { FoldButton, useFocusedTitle, useFold } from '../fold.tsx'
 import { useFreshening } from '../fresh.ts'
 import { Back, ListPage, Search } from '../list.tsx'
 import { Action, Buttons, Panel, useMe } from '../parts.tsx'
-import { Adding, Nothing, useItems, withWords } from '../records.tsx'
+import { Adding, Nothing, Stale, useItems, withWords } from '../records.tsx'
 import { workflows } from '../router.tsx'
 import { Badge, Count, Empty, Failure, Loading, Time } from '../states.tsx'
 import { type Column, Table } from '../table.tsx'
@@ -197,13 +197,22 @@ const COLUMNS: readonly Column<Version>[] = [
 
 /** The definitions that runs of this workflow keep. */
 function Versions({ name }: { readonly name: string }) {
-  const { data, error, refetch } = useQuery({
+  const query = useQuery({
     queryKey: ['workflows', name, 'versions'],
     queryFn: ({ signal }) => client.runs.versions(name, { signal }),
   })
+  const { data, error, refetch } = query
   if (!data) return error ? <Failure error={error} onRetry={() => void refetch()} /> : <Loading rows={4} />
-  if (data.versions.length === 0) return <Empty title="No version is stored">The first run stores its definition.</Empty>
-  return <Table name="Versions" columns={COLUMNS} items={data.versions} keyOf={({ definition }) => definition} />
+  return (
+    <>
+      <Stale query={query} />
+      {data.versions.length === 0 ? (
+        <Empty title="No version is stored">The first run stores its definition.</Empty>
+      ) : (
+        <Table name="Versions" columns={COLUMNS} items={data.versions} keyOf={({ definition }) => definition} orderIn="sort" />
+      )}
+    </>
+  )
 }
 
 const NAME = '[a-z][a-z0-9_\\-]{0,63}'
