@@ -25,6 +25,8 @@ const queries = new QueryClient({
     },
   },
 })
+// no event says that the data of a plugin has changed
+queries.setQueryDefaults(['plugin-view'], { staleTime: 0 })
 
 const router = createPageRouter(queries)
 void begin()
