@@ -27,7 +27,13 @@ interface Place {
   readonly points: readonly number[]
 }
 
-/** The texts of each column by its title. */
+interface Column {
+  /** Where the text of the title ends. */
+  readonly end: number
+  readonly cells: readonly Place[]
+}
+
+/** The columns by their titles. */
 const COLUMNS = `(() => {
   const rowsOf = (table, head) => [...table.querySelectorAll('tr, [role="row"]')].filter(row => Boolean(row.closest('thead, .table-head')) === head)
   const boxOf = (node, from, to) => {
@@ -43,13 +49,21 @@ const COLUMNS = `(() => {
       for (const { index } of text.data.matchAll(/\\./g)) found.push(boxOf(text, index, index + 1).left)
     return found
   }
+  const endOf = title => {
+    const texts = document.createTreeWalker(title, NodeFilter.SHOW_TEXT)
+    const ends = []
+    for (let text = texts.nextNode(); text; text = texts.nextNode())
+      if (!text.parentElement.closest('[aria-hidden]')) ends.push(boxOf(text).right)
+    return Math.max(...ends)
+  }
   const columns = {}
   for (const table of document.querySelectorAll('main table, main [role="table"]'))
     for (const row of rowsOf(table, false))
       [...row.children].forEach((cell, at) => {
         const { left, right } = boxOf(cell)
-        const title = rowsOf(table, true)[0].children[at].innerText.trim()
-        ;(columns[title] ??= []).push({ text: cell.innerText, left, right, points: pointsIn(cell) })
+        const title = rowsOf(table, true)[0].children[at]
+        const { cells } = (columns[title.innerText.trim()] ??= { end: endOf(title), cells: [] })
+        cells.push({ text: cell.innerText, left, right, points: pointsIn(cell) })
       })
   return columns
 })()`
@@ -80,18 +94,20 @@ describeWith('chromium', 'numbers in columns of the console', function () {
     for (const task of ['Say hello', 'Say good morning to everybody. '.repeat(200)]) await send('teams/pair/run', { task })
   })
 
-  /** The columns with these titles, each with several texts that end at the same place. */
+  /** The cells of the columns with these titles, each with several texts that end where the title ends. */
   async function aligned(page: Page, titles: readonly string[]): Promise<readonly (readonly Place[])[]> {
     await page.locator('main [role="row"], main tr').nth(2).waitFor()
     await page.locator('.skeleton').first().waitFor({ state: 'detached' })
-    const columns = await page.evaluate<Readonly<Record<string, readonly Place[]>>>(COLUMNS)
+    const columns = await page.evaluate<Readonly<Record<string, Column>>>(COLUMNS)
     return titles.map(title => {
-      const cells = columns[title]
-      expect(cells, `the column ${title} of ${Object.keys(columns).join(', ')}`).to.be.an('array')
-      expect(cells!.length, `rows of ${title}`).to.be.above(1)
-      const places = cells!.map(({ text, right }) => `${text} ends at ${right}`).join('; ')
-      expect(spread(cells!.map(({ right }) => right)), `${title}: ${places}`).to.be.at.most(PIXEL)
-      return cells!
+      const column = columns[title]
+      if (column === undefined) throw new Error(`no column ${title}, only ${Object.keys(columns).join(', ')}`)
+      const { end, cells } = column
+      expect(cells.length, `rows of ${title}`).to.be.above(1)
+      const places = cells.map(({ text, right }) => `${text} ends at ${right}`).join('; ')
+      const ends = [end, ...cells.map(({ right }) => right)]
+      expect(spread(ends), `${title} ends at ${end}; ${places}`).to.be.at.most(PIXEL)
+      return cells
     })
   }
   /** Texts of the same width would end at the same place in a column that is aligned to the left. */
