@@ -88,6 +88,30 @@ describeWith('chromium', 'JSON in the console', function () {
     expect(problems).to.deep.equal([])
   })
 
+  it('is completed by the keywords of JSON Schema; an empty field loads the editor at its first use', async () => {
+    await using view = await open('playground')
+    const { page, problems, requests } = view
+    const schema = page.getByRole('textbox', { name: 'JSON Schema of the reply' })
+    await schema.waitFor()
+    const before = await schema.boundingBox()
+    expect(await schema.getAttribute('placeholder')).to.equal('{ "type": "object", … }')
+    expect(requests.filter(path => path.includes('/files/editor-'))).to.deep.equal([])
+    await schema.focus()
+    await page.locator('.editor-field').waitFor()
+    expect(await page.locator('.editor-field').boundingBox()).to.deep.equal(before)
+    await expectAccessible(page, 'an empty editor')
+    await until(
+      () => focused(page),
+      ({ isEditor }) => isEditor
+    )
+    await page.keyboard.type('{ "properties": { "name": { "ty')
+    await options(page).filter({ hasText: '"type"' }).click()
+    await page.keyboard.press('Control+Space')
+    await options(page).first().waitFor()
+    expect(await options(page).allInnerTexts()).to.include.members(['"object"', '"string"'])
+    expect(problems).to.deep.equal([])
+  })
+
   it('is completed in a dialog, which Escape closes only when nothing is offered', async () => {
     await using view = await open('workflows?id=steps')
     const { page, problems } = view

@@ -63,7 +63,9 @@ describeWith('chromium', 'the playground of the console', function () {
   it('shows the data of a reply, and keeps its schema and the system prompt in the address', async () => {
     await using view = await open('playground')
     const { page, problems } = view
-    const schema = page.getByLabel('JSON Schema of the reply')
+    const schema = page.getByRole('textbox', { name: 'JSON Schema of the reply' })
+    await schema.focus()
+    await page.locator('.editor-field').waitFor()
     await schema.fill('{ "type": ')
     await page.getByText('This is not valid JSON').waitFor()
     await message(page).fill('Hello')
@@ -85,7 +87,8 @@ describeWith('chromium', 'the playground of the console', function () {
     expect(JSON.parse(await data.innerText())).to.deep.equal({ name: 'Ada' })
     await page.reload()
     await page.getByRole('heading', { name: 'Playground', level: 1 }).waitFor()
-    expect(JSON.parse(await schema.inputValue())).to.have.property('required')
+    await page.locator('.editor-field').waitFor()
+    expect(JSON.parse(await schema.innerText())).to.have.property('required')
     expect(await page.getByLabel('System prompt').inputValue()).to.equal('Be short.')
     await page.getByLabel('System prompt').fill('x'.repeat(2_001))
     await page.getByText('Longer than 2,000 characters: not in the address.').waitFor()

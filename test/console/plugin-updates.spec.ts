@@ -55,6 +55,25 @@ describeWith('bubblewrap', 'versions of plugins in the console', function () {
       expect(problems).to.deep.equal([])
     })
 
+    it('shows the memory and the time of the processor of a plugin with a process of its own', async () => {
+      const read = async () => {
+        const response = await fetch(`${server.url}/api/v1/plugins/${TIDES}`)
+        return (await response.json()) as { process: { memory_bytes: number; cpu_ms: number; restarts: number } | null }
+      }
+      await until(read, ({ process }) => (process?.memory_bytes ?? 0) > 0)
+      await using view = await open(`plugins?id=${TIDES}`)
+      const { page, problems } = view
+      await page.getByRole('link', { name: 'Costs', exact: true }).click()
+      const card = page.getByRole('region', { name: 'Its processes, of all workers' })
+      const [memory, processor, restarts] = await card.getByRole('definition').allInnerTexts()
+      expect(memory).to.match(/^\d+\.\d MiB$/)
+      expect(Number.parseFloat(memory!)).to.be.above(1)
+      expect(processor).to.match(/^[\d.,]+ (ms|s)$/)
+      expect(Number.parseFloat(processor!)).to.be.above(0)
+      expect(restarts).to.equal('0')
+      expect(problems).to.deep.equal([])
+    })
+
     it('updates a plugin to its newest version with the permissions that it adds', async () => {
       await publish({ version: '1.1.0', svc: { permissions: { network: ['tides.example', 'moon.example'] } } })
       await using view = await open(`plugins?id=${TIDES}`)

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { runSvc } from '../support/command.ts'
 import { describeWith } from '../support/needs.ts'
+import { expectEverywhere } from './support/accessible.ts'
 import { expectAccessible, openConsole } from './support/browser.ts'
 import { useConsole } from './support/use-console.ts'
 
@@ -17,11 +18,6 @@ describeWith('chromium', 'the login of the console in a browser', function () {
     const token = await tokenOf('visitor', 'read')
     await using view = await open('overview')
     const { page, problems, requests } = view
-    await page.getByRole('heading', { name: 'Sign in to svc' }).waitFor()
-    await expectAccessible(page, 'login')
-    await page.getByLabel('Key or token').fill('wrong')
-    await page.keyboard.press('Enter')
-    await page.getByRole('alert').waitFor()
     await page.getByLabel('Key or token').fill(token)
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
@@ -49,6 +45,22 @@ describeWith('chromium', 'the login of the console in a browser', function () {
     await page.getByRole('dialog').waitFor({ state: 'hidden' })
     await page.getByText('live').first().waitFor()
     await page.getByText('token:another').waitFor()
+    expect(problems).to.deep.equal([])
+  })
+
+  it('is accessible in both themes and at both widths, also when it refuses a key', async () => {
+    await using view = await open('overview')
+    const { page, problems } = view
+    // a colour that fades would be measured on its way
+    await page.emulateMedia({ reducedMotion: 'reduce' })
+    await page.getByRole('heading', { name: 'Sign in to svc' }).waitFor()
+    await expectEverywhere(page, 'login')
+    await page.getByLabel('Key or token').fill('wrong')
+    await page.keyboard.press('Enter')
+    await page.getByRole('alert').waitFor()
+    await expectEverywhere(page, 'login that refuses a key', async what => {
+      expect(await page.getByRole('alert').isVisible(), what).to.equal(true)
+    })
     expect(problems).to.deep.equal([])
   })
 

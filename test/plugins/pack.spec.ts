@@ -69,6 +69,32 @@ describe('the packed packages', function () {
     expect(child.exitCode).to.equal(0)
   })
 
+  it('serve the page of the console with its scripts and its style sheet', async () => {
+    const [command, args] = svc(['serve', '--port', '0', '--json'])
+    const env = environment(join(folder, 'console'))
+    const child = spawn(command, args, { cwd: folder, env, stdio: ['ignore', 'pipe', 'inherit'] })
+    const gone = once(child, 'exit')
+    try {
+      const url = await readyUrl(child.stdout)
+      const page = await fetch(`${url}/console`)
+      const html = await page.text()
+      expect(page.status, html).to.equal(200)
+      const files = [...html.matchAll(/"(\/console\/files\/[^"]+)"/g)].map(([, path]) => path!)
+      expect(files.map(path => path.replace(/-[^.]+/, '-*'))).to.include.members([
+        '/console/files/index-*.js',
+        '/console/files/style-*.css',
+      ])
+      for (const path of files) {
+        const file = await fetch(url + path)
+        expect(file.status, path).to.equal(200)
+        expect((await file.text()).length, path).to.be.above(100)
+      }
+    } finally {
+      child.kill('SIGTERM')
+      await gone
+    }
+  })
+
   it('start without loading ajv: what a start checks has been compiled by the build', async () => {
     const [command, args] = svc(['serve', '--port', '0', '--json'])
     const loaded = join(folder, 'loaded')

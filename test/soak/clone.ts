@@ -5,9 +5,10 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { post, startService } from '../support/service.ts'
+import { until } from '../support/wait.ts'
 
 // npm run soak:clone: what a person does who has just cloned the repository (its last commit), with nothing but the Node and npm of PATH: `npm start`, a chat,
-// a second start that must install nothing, and one after the lock has changed, which must. Needs the registry; any fault is printed and is exit code 1.
+// the console, which the first start builds, a second start that must install nothing, and one after the lock has changed, which must. Needs the registry; any fault is printed and is exit code 1.
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 /** A development package that the changed lock makes one of the server. */
 const MOVED = 'expect-type'
@@ -29,15 +30,39 @@ async function start(what: string, installs: boolean) {
   const service = await startService({ command: ['npm', 'start', '--'], cwd: clone, home, env: personsEnv() })
   const seconds = ((performance.now() - began) / 1000).toFixed(1)
   const { status, body } = await post(`${service.url}/api/v1/chat`, { message: 'hello' })
+  const page = await openConsole(service.url)
   const code = await service.stop()
   const installed = /installing/.test(service.output())
   if (installed !== installs) problems.push(`${what}: it ${installed ? 'installed' : 'did not install'}\n${service.output()}`)
   if (status !== 200 || typeof body.response !== 'string')
     problems.push(`${what}: the chat answered ${status} ${JSON.stringify(body)}`)
+  if (page.problem !== undefined) problems.push(`${what}: ${page.problem}`)
   if (code !== 0) problems.push(`${what}: it ended with ${code}`)
   process.stdout.write(
-    `${what}: ready after ${seconds} s, ${installed ? 'installed' : 'nothing installed'}, chat ${status}, ended with ${code}\n`
+    `${what}: ready after ${seconds} s, ${installed ? 'installed' : 'nothing installed'}, chat ${status}, console after ${page.seconds} s, ended with ${code}\n`
   )
+}
+
+/** The build of the page has this time. */
+const BUILD_MS = 180_000
+
+/** Waits until the page of the console is built, and reads it with its files. */
+async function openConsole(url: string): Promise<{ readonly seconds: string; readonly problem: string | undefined }> {
+  const began = performance.now()
+  const isOver = () => performance.now() - began > BUILD_MS
+  const read = async (path: string) => {
+    const answer = await fetch(url + path)
+    return { path, status: answer.status, text: await answer.text() }
+  }
+  const page = await until(
+    () => read('/console'),
+    ({ status, text }) => status === 200 || text.includes('could not be built') || isOver()
+  )
+  const seconds = ((performance.now() - began) / 1000).toFixed(1)
+  const paths = [...page.text.matchAll(/"(\/console\/files\/index-[^"]+)"/g)].map(([, path]) => path!)
+  const bad = [page, ...(await Promise.all(paths.map(read)))].find(({ status }) => status !== 200)
+  if (bad) return { seconds, problem: `${bad.path} answered ${bad.status}: ${bad.text.slice(0, 500)}` }
+  return { seconds, problem: paths.some(path => path.endsWith('.js')) ? undefined : `no script in ${page.text}` }
 }
 
 interface Manifest {

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import type { Page } from 'playwright-core'
 
-/** The page itself: its address, its files, and the frames of plugins. */
-const OF_CONSOLE = /^\/(console(\/.*)?|favicon\.ico)?$/
+/** The page itself: its files, and the frame of MCP Apps. Its pages and the frames of plugins are navigated to, not asked for. */
+const OF_CONSOLE = /^\/(console\/(files\/[\w-]+\.(js|css|svg|woff2)|frames\/app\.html)|favicon\.ico)$/
 
 const patternOf = (path: string) => new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{[^}]+\}/g, '[^/]+')}$`)
 

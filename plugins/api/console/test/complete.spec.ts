@@ -4,6 +4,7 @@ import { ensureSyntaxTree } from '@codemirror/language'
 import { EditorState } from '@codemirror/state'
 import { expect } from 'chai'
 import { completionsOf } from '../page/src/complete.ts'
+import { JSON_SCHEMA } from '../page/src/schema-keywords.ts'
 
 const NODE = {
   type: 'object',
@@ -74,6 +75,18 @@ describe('the completion of the editor of the console', () => {
     expect(json('{ "nodes": { "one": { "type": "fetch", "retry": | } } }')).to.deep.equal(['false', 'true'])
     const inner = '"do": { "nodes": { "inner": { "type": "fetch", "|" } } }'
     expect(json(`{ "nodes": { "each": { "type": "map", ${inner} } } }`)).to.deep.equal(['"retry"', '"url"'])
+  })
+
+  it('offers the keywords of a JSON Schema at every depth', () => {
+    const json = (text: string) => offered(text, 'json', JSON_SCHEMA)
+    const all = json('{ | }')
+    expect(all).to.include.members(['"type"', '"properties"', '"enum"', '"$defs"'])
+    expect(json('{ "properties": { "type": { | } } }')).to.deep.equal(all)
+    expect(json('{ "anyOf": [{ "items": { "additionalProperties": { | } } }] }')).to.deep.equal(all)
+    expect(json('{ "properties": { | } }')).to.deep.equal([])
+    const types = ['"array"', '"boolean"', '"integer"', '"null"', '"number"', '"object"', '"string"']
+    expect(json('{ "type": | }')).to.deep.equal(types)
+    expect(json('{ "type": ["string", |] }')).to.deep.equal(types)
   })
 
   it('ends soon with the schema of a hostile tool, whose parts all refer to each other', () => {

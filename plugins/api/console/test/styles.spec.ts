@@ -23,6 +23,22 @@ describe('the style sheets of the console', () => {
     expect(TOKENS.match(/#[0-9a-f]{6}/g)!.length).to.be.greaterThan(20)
   })
 
+  it('take their distances and sizes of text from tokens.css', () => {
+    const lengths = /(?:^|[^\w-])-?[\d.]*\d(?:px|r?em|ch|pt)\b/
+    for (const [name, text] of Object.entries(SHEETS)) {
+      const set = [
+        ...text.matchAll(
+          /(?<=[{;\s])(?:padding|margin|gap|row-gap|column-gap|font|font-size)(?:-(?:block|inline|top|right|bottom|left)(?:-\w+)?)?:[^;}]+/g
+        ),
+      ]
+      expect(set.length, name).to.be.greaterThan(50)
+      expect(
+        set.map(([declaration]) => declaration).filter(declaration => lengths.test(declaration)),
+        name
+      ).to.deep.equal([])
+    }
+  })
+
   it('do not set the size of the root, from which every rem follows', () => {
     for (const [name, text] of Object.entries(SHEETS))
       expect(/(?:^|\n)(?:html|:root)[^{]*\{[^}]*font(?:-size)?:/.test(text), name).to.equal(false)

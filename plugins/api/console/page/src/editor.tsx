@@ -6,7 +6,7 @@ import { bracketMatching, foldGutter, HighlightStyle, indentOnInput, syntaxHighl
 import { type Diagnostic, lintGutter, lintKeymap, setDiagnostics } from '@codemirror/lint'
 import { highlightSelectionMatches, searchKeymap } from '@codemirror/search'
 import { Annotation, Compartment, EditorState, type Extension, Prec } from '@codemirror/state'
-import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from '@codemirror/view'
+import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers, placeholder } from '@codemirror/view'
 import { tags } from '@lezer/highlight'
 import { type RefObject, useEffect, useRef } from 'react'
 import { completionsOf } from './complete.ts'
@@ -37,6 +37,8 @@ interface EditorProps {
   /** A field of a form: as high as its text, without numbers of lines. */
   readonly isField?: boolean
   readonly isInvalid?: boolean
+  /** Shown while there is no text. */
+  readonly placeholder?: string | undefined
   /** What was selected in the field that it replaces, if that had the focus: known when the field is gone. */
   readonly selected?: RefObject<Selected | undefined>
   readonly onChange?: (text: string) => void
@@ -49,6 +51,7 @@ const THEME = EditorView.theme({
   '.cm-scroller': { fontFamily: 'var(--mono)', lineHeight: '1.55' },
   '.cm-content': { caretColor: 'var(--text)', padding: '0.5rem 0' },
   '&.cm-focused': { outline: 'none' },
+  '.cm-placeholder': { color: 'var(--muted)' },
   '.cm-cursor': { borderLeftColor: 'var(--text)' },
   '.cm-gutters': { backgroundColor: 'var(--surface)', color: 'var(--muted)', border: 'none' },
   '.cm-activeLine, .cm-activeLineGutter': { backgroundColor: 'var(--sunken)' },
@@ -80,7 +83,10 @@ const COLOURS = HighlightStyle.define([
 /** A change that the reader did not make. */
 const Given = Annotation.define<true>()
 
-function extensionsOf({ label, language, isReadOnly, isField }: EditorProps, more: Extension): Extension {
+function extensionsOf(
+  { label, language, isReadOnly, isField, placeholder: example = '' }: EditorProps,
+  more: Extension
+): Extension {
   return [
     isField ? EditorView.lineWrapping : [lineNumbers(), foldGutter(), highlightActiveLine(), lintGutter()],
     history(),
@@ -92,6 +98,7 @@ function extensionsOf({ label, language, isReadOnly, isField }: EditorProps, mor
     language === 'json' ? json() : yaml(),
     syntaxHighlighting(COLOURS),
     THEME,
+    placeholder(example),
     EditorState.tabSize.of(2),
     EditorState.readOnly.of(isReadOnly === true),
     // Tab moves to the next control, so that the keyboard is not caught
@@ -116,7 +123,7 @@ export default function Editor(props: EditorProps) {
   const view = useRef<EditorView>(null)
   const latest = useRef(props)
   latest.current = props
-  const { text, problems, place, isReadOnly = false, isField = false, language } = props
+  const { text, problems, place, isReadOnly = false, isField = false, isInvalid, language } = props
   useEffect(() => {
     const root = box.current!.shadowRoot ?? box.current!.attachShadow({ mode: 'open' })
     const given = new Compartment()
@@ -159,6 +166,8 @@ export default function Editor(props: EditorProps) {
     const { current } = view
     if (current) current.dispatch(setDiagnostics(current.state, diagnosticsOf(problems ?? [], current.state)))
   }, [problems, language, isReadOnly])
+  // the editor reads its attributes after each change, also one of nothing
+  useEffect(() => view.current?.dispatch({}), [isInvalid])
   useEffect(() => {
     const { current } = view
     if (!current || !place) return

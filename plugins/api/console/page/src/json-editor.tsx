@@ -1,7 +1,13 @@
 import type { Selected } from './editor.tsx'
-import { lazy, type RefObject, Suspense, useLayoutEffect, useRef } from 'react'
+import { lazy, type RefObject, Suspense, useLayoutEffect, useRef, useState } from 'react'
 
-const Editor = lazy(() => import('./editor.tsx'))
+const AT_ONCE = { Editor: lazy(() => import('./editor.tsx')), load: () => {} }
+
+/** Its code is loaded when the reader goes into the field. */
+function onFirstUse(): typeof AT_ONCE {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  return { Editor: lazy(() => promise.then(() => import('./editor.tsx'))), load: () => resolve() }
+}
 
 interface JsonEditorProps {
   readonly label: string
@@ -9,25 +15,33 @@ interface JsonEditorProps {
   readonly onChange: (text: string) => void
   /** Why the text is no value. */
   readonly problem?: string | undefined
+  /** Whether the text is no value, where the reason is shown elsewhere. */
+  readonly isInvalid?: boolean
+  readonly placeholder?: string
   /** Offers keys and values while the reader types. */
   readonly schema?: unknown
 }
 
-/** A JSON text. It is a plain field until the code of the editor is there; what was typed meanwhile stays, with the cursor. */
+/**
+ * A JSON text. It is a plain field until the code of the editor is there; what was typed meanwhile stays, with the cursor. An empty
+ * field loads it at its first use.
+ */
 export function JsonEditor(props: JsonEditorProps) {
-  const { label, text, onChange, problem, schema } = props
+  const { label, text, onChange, problem, isInvalid = problem !== undefined, placeholder, schema } = props
   const selected = useRef<Selected>(undefined)
+  const [{ Editor, load }] = useState(text === '' ? onFirstUse : AT_ONCE)
   return (
-    <div className="field">
+    <div className="field" onFocus={load}>
       <span aria-hidden="true">{label}</span>
-      <Suspense fallback={<PlainText {...props} selected={selected} />}>
+      <Suspense fallback={<PlainText {...props} isInvalid={isInvalid} selected={selected} />}>
         <Editor
           language="json"
           isField
           label={label}
           text={text}
           schema={schema}
-          isInvalid={problem !== undefined}
+          placeholder={placeholder}
+          isInvalid={isInvalid}
           selected={selected}
           onChange={onChange}
         />
@@ -52,7 +66,7 @@ interface PlainTextProps extends JsonEditorProps {
 const heightOf = (text: string) => `clamp(5rem, calc(${text.split('\n').length} * 1.55 * var(--text-s) + 1rem + 2px), 24rem)`
 
 /** Remembers what is selected, for the editor that takes its place. */
-function PlainText({ label, text, onChange, problem, selected }: PlainTextProps) {
+function PlainText({ label, text, onChange, isInvalid, placeholder, selected }: PlainTextProps) {
   const field = useRef<HTMLTextAreaElement>(null)
   useLayoutEffect(() => {
     const { current } = field
@@ -69,7 +83,8 @@ function PlainText({ label, text, onChange, problem, selected }: PlainTextProps)
       spellCheck={false}
       aria-label={label}
       value={text}
-      aria-invalid={problem !== undefined}
+      placeholder={placeholder}
+      aria-invalid={isInvalid}
       onChange={event => onChange(event.target.value)}
     />
   )

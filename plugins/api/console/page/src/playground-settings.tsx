@@ -2,8 +2,10 @@ import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useEffect, useId, useRef, useState } from 'react'
 import { client } from './api.ts'
+import { JsonEditor } from './json-editor.tsx'
 import { clientCode, curlCode, readSchema, type Settings as Chosen, settings } from './playground-request.ts'
 import { LONGEST_IN_ADDRESS, playground, without } from './router.tsx'
+import { JSON_SCHEMA } from './schema-keywords.ts'
 import { Failure } from './states.tsx'
 import { chat, isOpen, secondChat } from './turn.ts'
 import { useValue } from './value.ts'
@@ -75,55 +77,66 @@ interface WrittenFieldProps {
   readonly label: string
   readonly placeholder: string
   readonly written: Written
-  readonly isCode?: boolean
-  readonly problem?: string | undefined
 }
 
-function WrittenField({ label, placeholder, written: { text, set, keep }, isCode = false, problem }: WrittenFieldProps) {
+function WrittenField({ label, placeholder, written: { text, set, keep } }: WrittenFieldProps) {
   const id = useId()
-  const isLong = text.length > LONGEST_IN_ADDRESS
   return (
     <div className="field">
       <label htmlFor={id}>{label}</label>
       <textarea
         id={id}
-        className={isCode ? 'textarea code' : 'textarea'}
+        className="textarea"
         rows={4}
         value={text}
         placeholder={placeholder}
-        spellCheck={!isCode}
-        aria-invalid={problem !== undefined}
         aria-describedby={`${id}-about`}
         onChange={event => set(event.target.value)}
         onBlur={keep}
       />
-      <span id={`${id}-about`} role="status" className="stack">
-        {problem !== undefined && <span className="bad">{visible(problem, 500)}</span>}
-        {isLong && (
-          <span className="muted">Longer than {LONGEST_IN_ADDRESS.toLocaleString('en')} characters: not in the address.</span>
-        )}
-      </span>
+      <About id={`${id}-about`} text={text} />
     </div>
   )
 }
+
+interface AboutProps {
+  readonly id?: string
+  readonly text: string
+  readonly problem?: string | undefined
+}
+
+/** What is to be said of a written text. */
+const About = ({ id, text, problem }: AboutProps) => (
+  <span id={id} role="status" className="stack">
+    {problem !== undefined && <span className="bad">{visible(problem, 500)}</span>}
+    {text.length > LONGEST_IN_ADDRESS && (
+      <span className="muted">Longer than {LONGEST_IN_ADDRESS.toLocaleString('en')} characters: not in the address.</span>
+    )}
+  </span>
+)
 
 /** The schema of the reply. Its keywords are checked by the server, whose refusal is shown until the reader changes the text. */
 function SchemaField({ written }: { readonly written: Written }) {
   const last = useValue(chat.value).turns.at(-1)
   const [changedSince, setChangedSince] = useState<string>()
   const refusal = last?.problem?.field === 'response_schema' && last.key !== changedSince ? last.problem.message : undefined
+  const problem = readSchema(written.text).problem ?? refusal
   const set = (text: string) => {
     setChangedSince(last?.key)
     written.set(text)
   }
   return (
-    <WrittenField
-      label="JSON Schema of the reply"
-      placeholder={'{ "type": "object", … }'}
-      written={{ ...written, set }}
-      isCode
-      problem={readSchema(written.text).problem ?? refusal}
-    />
+    <div className="field" onBlur={written.keep}>
+      <JsonEditor
+        label="JSON Schema of the reply"
+        placeholder={'{ "type": "object", … }'}
+        text={written.text}
+        schema={JSON_SCHEMA}
+        isInvalid={problem !== undefined}
+        onChange={set}
+      />
+      <About text={written.text} problem={problem} />
+    </div>
   )
 }
 

@@ -3,7 +3,8 @@ import { messageOf } from './api.ts'
 import { JsonEditor } from './json-editor.tsx'
 import { Loading } from './states.tsx'
 
-const LazyForm = lazy(() => import('./schema-form.tsx'))
+/** {@link SchemaForm} that suspends: what stands below it appears with it, and does not jump. */
+export const SuspendingForm = lazy(() => import('./schema-form.tsx'))
 
 interface SchemaFormProps {
   readonly schema: object
@@ -16,7 +17,7 @@ interface SchemaFormProps {
 /** A form for any JSON Schema. Its code is loaded when the first one opens. */
 export const SchemaForm = (props: SchemaFormProps) => (
   <Suspense fallback={<Loading rows={2} />}>
-    <LazyForm {...props} />
+    <SuspendingForm {...props} />
   </Suspense>
 )
 

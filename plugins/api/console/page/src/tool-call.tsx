@@ -1,7 +1,7 @@
 import type { Schemas } from '@svc/client'
 import { lazy, Suspense, useEffect, useRef, useState } from 'react'
 import { callResultOf, followCall, Outcome, type Running } from './call-outcome.tsx'
-import { isRecord, JsonText, SchemaForm, useEditedValue } from './schema-input.tsx'
+import { isRecord, JsonText, SuspendingForm, useEditedValue } from './schema-input.tsx'
 import { Loading } from './states.tsx'
 
 const ToolResult = lazy(() => import('./tool-result.tsx'))
@@ -31,32 +31,34 @@ export function Call({ tool }: { readonly tool: Schemas['ToolDetail'] }) {
   return (
     <div className="pane">
       {!tool.callable && <p className="note">The mode of the server does not allow this tool outside of a turn.</p>}
-      <div className="beside" onInput={() => setTouched(true)}>
-        <section aria-label="Arguments as a form" className="stack">
-          <SchemaForm
-            schema={tool.input_schema}
-            value={edited.value}
-            onChange={edited.fromForm}
-            hasProblems={isTouched || running !== undefined}
-          />
-        </section>
-        <JsonText label="Arguments as JSON" edited={edited} schema={tool.input_schema} />
-      </div>
-      <div className="row">
-        <button
-          type="button"
-          className="button button-primary"
-          disabled={isRunning || edited.badText !== undefined || !tool.callable}
-          onClick={() => call(isRecord(edited.value) ? edited.value : {})}
-        >
-          {isRunning ? 'Running …' : 'Call the tool'}
-        </button>
-        {isRunning && (
-          <button type="button" className="button" onClick={stop}>
-            Stop
+      <Suspense fallback={<Loading rows={6} />}>
+        <div className="beside" onInput={() => setTouched(true)}>
+          <section aria-label="Arguments as a form" className="stack">
+            <SuspendingForm
+              schema={tool.input_schema}
+              value={edited.value}
+              onChange={edited.fromForm}
+              hasProblems={isTouched || running !== undefined}
+            />
+          </section>
+          <JsonText label="Arguments as JSON" edited={edited} schema={tool.input_schema} />
+        </div>
+        <div className="row">
+          <button
+            type="button"
+            className="button button-primary"
+            disabled={isRunning || edited.badText !== undefined || !tool.callable}
+            onClick={() => call(isRecord(edited.value) ? edited.value : {})}
+          >
+            {isRunning ? 'Running …' : 'Call the tool'}
           </button>
-        )}
-      </div>
+          {isRunning && (
+            <button type="button" className="button" onClick={stop}>
+              Stop
+            </button>
+          )}
+        </div>
+      </Suspense>
       {running && (
         <Outcome
           running={running}

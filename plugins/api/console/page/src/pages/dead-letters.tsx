@@ -170,11 +170,10 @@ function Bulk({ action, filters, isOffered }: BulkProps) {
   const kind = action === 'drop' ? 'button button-bad' : 'button'
   return (
     <>
-      {isOffered && (
-        <button type="button" className={kind} onClick={() => setOpen(true)}>
-          {all}
-        </button>
-      )}
+      {/* it is there before the list is: what is below must not jump */}
+      <button type="button" className={kind} disabled={!isOffered} onClick={() => setOpen(true)}>
+        {all}
+      </button>
       {isOpen && (
         <Panel title={`${all}?`} onClose={close}>
           {counted.isPending && <Loading rows={1} />}

@@ -56,6 +56,7 @@ const beginOf = (range: string | undefined): string => {
 
 export function Usage() {
   useFreshening({ key: ['usage'], isAbout: ({ type }) => /turn_|run_|model_/.test(type), everyMs: 5_000 })
+  const { isPending } = useRows()
   return (
     <div className="page">
       <div className="row spread">
@@ -64,7 +65,10 @@ export function Usage() {
       </div>
       <Series />
       <Rows />
-      <Limits />
+      {/* no table is as high as what stands in its place: what is below waits for it */}
+      <div hidden={isPending}>
+        <Limits />
+      </div>
     </div>
   )
 }
@@ -106,13 +110,18 @@ function chartLabel(metric: string, data: ReplyOf<'get', '/api/v1/series'> | und
   return `${metric} over time: ${totals ?? ''}`
 }
 
-function Rows() {
+function useRows() {
   const { range, by: asked } = usage.useSearch()
   const by = oneOf<By>(ROWS, asked, 'principal')
-  const { data, error, refetch } = useQuery({
+  return useQuery({
     queryKey: ['usage', 'rows', by, range],
     queryFn: ({ signal }) => client.get('/api/v1/usage', { query: { by, from: beginOf(range) }, signal }),
   })
+}
+
+function Rows() {
+  const { by: asked } = usage.useSearch()
+  const { data, error, refetch } = useRows()
   return (
     <Card title="Who used what" actions={<Chips label="By" name="by" values={ROWS} />}>
       {error && <Failure error={error} onRetry={() => void refetch()} />}
