@@ -128,7 +128,7 @@ describeWith('chromium', 'links between the pages of the console', function () {
     const reads = page.getByRole('navigation', { name: 'Requests' })
     expect(await reads.count()).to.equal(0)
     // an id of any length leaves room for the way out
-    const all = page.getByRole('link', { name: 'All traces' })
+    const all = page.getByRole('link', { name: 'All traces', exact: true })
     await page.goto(at(`traces?request=${'l'.repeat(80)}&id=none`))
     const [box, head] = [await all.boundingBox(), await page.locator('.list-head').boundingBox()]
     expect(box!.x + box!.width).to.be.at.most(head!.x + head!.width)

@@ -12,6 +12,8 @@ import { type PageState, pageStates } from './support/page-states.ts'
 const SLOW_MS = 150
 /** The sum of all movements of a load. 0.1 is good by the measure of web.dev. */
 const MOST_SHIFT = 0.02
+/** One column: what is taller than expected moves all below it. Up to here, browsers call a page stable (web.dev/articles/cls). */
+const MOST_SHIFT_NARROW = 0.1
 /** Of a line of text, in heights of its letters: about 120 characters. */
 const WIDEST_EM = 62
 
@@ -124,8 +126,9 @@ describeWith('chromium', 'the looks of each page of the console', function () {
           await expectLooks(usual, state.path)
         }
       }
-      // most of the time is waiting
-      await Promise.all([onNarrow(), onUsual()])
+      // most of the time is waiting; a fault of one width leaves no work behind for the next test
+      const ends = await Promise.allSettled([onNarrow(), onUsual()])
+      for (const end of ends) if (end.status === 'rejected') throw end.reason
     })
 })
 
@@ -182,10 +185,11 @@ async function expectLooks(page: Page, path: string): Promise<void> {
 async function expectStill(page: Page, path: string): Promise<void> {
   const shifts = await page.evaluate<readonly { readonly value: number; readonly of: string }[]>('window.shifts')
   const sum = shifts.reduce((all, { value }) => all + value, 0)
+  const width = await page.evaluate<number>('innerWidth')
   expect(
     sum,
-    `${path}: layout shift at ${await page.evaluate<number>('innerWidth')} px: ${shifts.map(({ value, of }) => `${value.toFixed(4)} of ${of}`).join('; ')}`
-  ).to.be.at.most(MOST_SHIFT)
+    `${path}: layout shift at ${width} px: ${shifts.map(({ value, of }) => `${value.toFixed(4)} of ${of}`).join('; ')}`
+  ).to.be.at.most(width === NARROW.width ? MOST_SHIFT_NARROW : MOST_SHIFT)
 }
 
 /** Each of the first stops of Tab shows that it has the focus. */

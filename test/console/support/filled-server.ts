@@ -18,8 +18,8 @@ members:
   first: { role: Writer, goal: Write, tools: [] }
   second: { role: Critic, goal: Judge, tools: [] }
 `
-const table = (request: string, ...more: readonly object[]) => ({
-  parts: [{ type: 'table', title: 'Table', request, items: 'things', columns: [{ title: 'Name', value: 'name' }] }, ...more],
+const table = (request: string, ...first: readonly object[]) => ({
+  parts: [...first, { type: 'table', title: 'Table', request, items: 'things', columns: [{ title: 'Name', value: 'name' }] }],
 })
 const COUNT = { type: 'stats', title: 'Count', request: 'GET /views/count', stats: [{ title: 'All', value: 'all' }] }
 
