@@ -538,7 +538,18 @@ describeWith('chromium', 'a page of an installed plugin', function () {
     await page.getByRole('link', { name: 'Overview', exact: true }).click()
     await panel.getByRole('cell', { name: 'a draft' }).waitFor()
     await panel.getByRole('button', { name: 'Remove' }).click()
-    await page.getByRole('dialog').getByText('Remove the note for everyone?').waitFor()
+    const question = page.getByRole('dialog').getByText('Remove the note for everyone?')
+    await question.waitFor()
+    // what is read again meanwhile closes no dialog
+    const reads = () => view.requests.filter(request => request.endsWith('/notes_panel/view')).length
+    const before = reads()
+    expect((await runSvc(['reload'], { home })).code).to.equal(0)
+    await until(
+      async () => reads(),
+      count => count > before
+    )
+    await page.waitForTimeout(1_000)
+    expect(await question.isVisible()).to.equal(true)
     await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
     await panel.getByText('Nothing here yet').waitFor()
     await page.getByRole('link', { name: 'Notes', exact: true }).click()

@@ -46,12 +46,11 @@ const compare = (a: unknown, b: unknown) =>
   typeof a === 'number' && typeof b === 'number' ? a - b : collator.compare(String(a), String(b))
 
 function defsOf<Item extends RowData>(columns: readonly Column<Item>[]): ColumnDef<Features, Item>[] {
-  return columns.map(({ name, cell, isNumber = false, sortBy }, at) => ({
+  return columns.map(({ name, isNumber = false, sortBy }, at) => ({
     // two columns of a plugin can have the same name
     id: String(at),
     header: name,
     accessorFn: item => sortBy?.(item) ?? undefined,
-    cell: ({ row }) => cell(row.original),
     enableSorting: sortBy !== undefined,
     sortFn: (a, b, id) => compare(a.getValue(id), b.getValue(id)),
     sortUndefined: 'last',

@@ -72,7 +72,7 @@ export function Table<Item extends RowData>(props: TableProps<Item>) {
                 {row.getVisibleCells().map((cell, at) => (
                   <span key={cell.id} role="cell" className={classOf(columnOf(cell.column))}>
                     <Linked change={at === 0 ? select?.(row.original) : undefined}>
-                      <table.FlexRender cell={cell} />
+                      {columnOf(cell.column).cell(row.original)}
                     </Linked>
                   </span>
                 ))}
