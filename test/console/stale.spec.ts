@@ -153,7 +153,7 @@ describeWith('chromium', 'a page of the console while the server is slow, fails 
   })
 })
 
-/** Reads a page, and has it read again some time later, in vain at first. */
+/** Reads a page, and has it read again some time later: that fails at first. */
 async function checkOld(page: Page, url: string, { path, reads, stays, isList = false }: ReadPage): Promise<void> {
   await page.goto(url)
   const kept = page.locator(stays).filter({ visible: true }).first()

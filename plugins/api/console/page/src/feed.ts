@@ -53,7 +53,7 @@ export async function followEvents(signal: AbortSignal): Promise<void> {
     try {
       return await whileVisible(read, signal, () => feed.set({ ...feed.get(), state: 'paused' }))
     } catch (error) {
-      if (passes(error)) await waitFor(error.retryAfterMs ?? AGAIN_MS, signal)
+      if (passes(error)) await waitFor(Math.min(error.retryAfterMs ?? AGAIN_MS, LONGEST_WAIT_MS), signal)
       else if (!recovers(error)) return feed.set({ ...feed.get(), state: 'failed', error: messageOf(error) })
     }
   }
@@ -83,7 +83,8 @@ export async function whileVisible(
   }
 }
 
-const AGAIN_MS = 5_000
+/** A timer of a browser takes no more than 24 days, and ends at once beyond. */
+const [AGAIN_MS, LONGEST_WAIT_MS] = [5_000, 60_000]
 const PASSING = { codes: ['CONNECTION_FAILED', 'REQUEST_TIMEOUT', 'STREAM_CUT'], statuses: [429, 502, 503, 504] }
 
 /** The server cannot be reached, or cannot answer at present. The client gives up if that is so at first, or if it is to wait long. */
